@@ -1,0 +1,1 @@
+//! One tensor-core instruction as a chain of block FMAs.

@@ -1,0 +1,1 @@
+//! Typed, checked form of `profiles/*.toml`.

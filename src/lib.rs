@@ -1,0 +1,8 @@
+//! Verifiable AI inference, bit for bit.
+
+pub mod isa;
+pub mod model;
+pub mod num;
+pub mod recipe;
+pub mod transcript;
+pub mod verify;

@@ -1,0 +1,1 @@
+//! A model: configuration, weights and tokenizer, with their digests.

@@ -1,0 +1,1 @@
+//! Greedy choice and its tie rule.

@@ -1,0 +1,1 @@
+//! Attention by online softmax over KV tiles.

@@ -1,0 +1,1 @@
+//! Residual addition and SiLU times up.

@@ -1,0 +1,1 @@
+//! Matrix products as walks along K.

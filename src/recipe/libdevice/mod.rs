@@ -1,0 +1,1 @@
+//! CUDA's math functions as instruction sequences.

@@ -1,0 +1,1 @@
+//! The transcript: a signed statement, then its sections.

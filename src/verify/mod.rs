@@ -1,0 +1,3 @@
+//! Checking a transcript.
+
+pub mod trust;

@@ -1,0 +1,1 @@
+//! Which keys may sign what, and when.
