@@ -1,8 +1,10 @@
 //! Verifiable AI inference, bit for bit.
 
+pub mod engine;
 pub mod isa;
 pub mod model;
 pub mod num;
+pub mod plan;
 pub mod recipe;
 pub mod transcript;
 pub mod verify;

@@ -91,6 +91,21 @@ impl Tensor {
         }
     }
 
+    /// A copy of some rows of a matrix; `None` if it has not so many or is no matrix.
+    pub fn rows(&self, rows: std::ops::Range<usize>) -> Option<Self> {
+        let [count, columns] = self.shape[..] else { return None };
+        if rows.start > rows.end || rows.end > count {
+            return None;
+        }
+        let elements = rows.start * columns..rows.end * columns;
+        let data = match &self.data {
+            Data::Bf16(v) => Data::Bf16(v[elements].to_vec()),
+            Data::F32(v) => Data::F32(v[elements].to_vec()),
+            Data::U32(v) => Data::U32(v[elements].to_vec()),
+        };
+        Some(Self { shape: vec![rows.len(), columns], data })
+    }
+
     /// The elements if they are bfloat16.
     pub fn as_bf16(&self) -> Option<&[Bf16]> {
         match &self.data {

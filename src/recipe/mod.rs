@@ -5,7 +5,10 @@ pub mod attention;
 pub mod elementwise;
 pub mod embedding;
 pub mod gemm;
+mod kind;
 pub mod libdevice;
 pub mod reduce;
 pub mod rms_norm;
 pub mod rope;
+
+pub use kind::Recipe;

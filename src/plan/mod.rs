@@ -1,0 +1,111 @@
+//! The program as data: a list of steps, each one output in device memory.
+//!
+//! Models build plans ([`PlanBuilder`]), engines execute them, transcripts carry
+//! their digests. A plan is never read from a file: the verifier builds its own.
+
+mod builder;
+mod encode;
+mod op;
+
+pub use builder::{PlanBuilder, PlanError};
+pub use encode::PLAN_VERSION;
+pub use op::{CacheSlot, Half, Op};
+
+use crate::num::Dtype;
+use crate::recipe::Recipe;
+
+/// The numeric contract of a whole program: which recipes its operations take.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Stack {
+    /// Our engine: products without split-K, 32-lane row reductions and row-wise
+    /// kernels, so that a row's bits do not depend on what it is batched with.
+    Native,
+}
+
+impl Stack {
+    /// The name used in plans and transcripts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+        }
+    }
+
+    /// Finds a stack by its name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        (name == "native").then_some(Self::Native)
+    }
+}
+
+/// One forward pass: which tokens of the sequence it takes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Pass {
+    /// Number of the pass in its generation; 0 is the prefill.
+    pub index: usize,
+    /// Position of its first token.
+    pub start: usize,
+    /// Tokens it takes.
+    pub tokens: usize,
+}
+
+/// A value of one pass: assigned once, by one step.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ValueId(pub u32);
+
+/// What a step reads.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Operand {
+    /// The token ids of the pass.
+    Tokens,
+    /// The output of an earlier step of the same pass.
+    Value(ValueId),
+    /// A tensor of the checkpoint, by its published name.
+    Weight(String),
+    /// Rows kept by this and all earlier passes, by position.
+    Cache(CacheSlot),
+}
+
+/// One operation with one output that lands in device memory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// Path of the operation, such as `layers.0.self_attn.q_proj`.
+    pub name: String,
+    /// Layer it belongs to, if any.
+    pub layer: Option<usize>,
+    /// What is computed.
+    pub op: Op,
+    /// How: every rounding and its order.
+    pub recipe: Recipe,
+    /// What is read, in the order that the operation defines.
+    pub inputs: Vec<Operand>,
+    /// The value it defines.
+    pub output: ValueId,
+    /// Where its rows are kept for later passes, if anywhere.
+    pub keeps: Option<CacheSlot>,
+    /// Rows of the output (tokens of the pass, or 1 after [`Op::LastToken`]).
+    pub rows: usize,
+    /// Columns of the output.
+    pub columns: usize,
+    /// Element type of the output.
+    pub dtype: Dtype,
+}
+
+/// The steps of one pass, in order of execution.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// The numeric contract.
+    pub stack: Stack,
+    /// The pass this plan is for.
+    pub pass: Pass,
+    /// The steps.
+    pub steps: Vec<Step>,
+}
+
+impl Plan {
+    /// Index of the step that defines the logits.
+    pub fn logits_step(&self) -> Option<usize> {
+        self.steps.iter().position(|step| step.name == LOGITS)
+    }
+}
+
+/// Name of the step whose output is the logits.
+pub const LOGITS: &str = "lm_head";
