@@ -1,1 +1,29 @@
-//! One tensor-core instruction as a chain of block FMAs.
+//! Tensor-core instructions, bit for bit.
+//!
+//! An instruction is a chain of block FMAs; [`block_fma`](fn@block_fma) is the
+//! normative text for one of them and favours the reader. Which blocks a matrix
+//! product consists of is a recipe's business. The rules R1 to R8 that comments
+//! cite are in `spec/isa.md`.
+
+mod block_fma;
+mod format;
+mod round;
+
+pub use block_fma::{MAX_PRODUCTS, add_block, block_fma};
+pub use format::{Format, Number, Term};
+pub use round::Rounding;
+
+/// Tensor-core parameters of one GPU and instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MmaProfile {
+    /// Products per block FMA (count).
+    pub n_fma: u8,
+    /// Extra alignment bits kept below the binary32 last place (bits; negative
+    /// where the hardware keeps fewer, as for FP8).
+    pub neab: i8,
+    /// Smallest exponent that alignment uses; smaller maxima are raised to it
+    /// (power of two).
+    pub min_alignment_exponent: i16,
+    /// Conversion of the finished sum.
+    pub rounding: Rounding,
+}
