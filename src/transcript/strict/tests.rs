@@ -1,0 +1,1 @@
+//! See `tests/transcript.rs` for the refusals of whole files.
