@@ -4,6 +4,7 @@ use super::F32;
 
 /// A bfloat16 value: 1 sign, 8 exponent and 7 fraction bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[repr(transparent)]
 pub struct Bf16(pub u16);
 
 impl Bf16 {

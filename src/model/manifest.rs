@@ -1,0 +1,175 @@
+//! Which bytes define a model: path, length and SHA-256 of every file used.
+
+use std::fs;
+use std::path::Path;
+
+use rayon::prelude::*;
+
+use super::ModelError;
+use super::files::{Folder, ModelFile};
+use super::weights::content_digest;
+use crate::num::{Digest, sha256};
+
+/// The files that define a model, by path in code-point order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Manifest {
+    files: Vec<ManifestFile>,
+}
+
+/// One file of a model.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ManifestFile {
+    /// Path in the folder, `/` between components.
+    pub path: String,
+    /// Length (bytes).
+    pub length: u64,
+    /// SHA-256 of the content.
+    pub sha256: Digest,
+    /// What it links to, where it is a symbolic link. Not part of the digest: a
+    /// model is the same in a cache and in a folder.
+    pub link: Option<String>,
+}
+
+impl Manifest {
+    /// Digests the given files, several at a time.
+    ///
+    /// # Errors
+    /// [`ModelError::BlobName`] if a cache blob is named by another digest than
+    /// its own; [`ModelError::Changed`] if a file was written to meanwhile.
+    pub fn of(files: &[&ModelFile]) -> Result<Self, ModelError> {
+        let digested: Result<Vec<_>, ModelError> = files.par_iter().map(|f| digest(f)).collect();
+        Ok(Self::from_files(digested?))
+    }
+
+    /// Makes a manifest of given entries; for transcripts.
+    pub fn from_files(mut files: Vec<ManifestFile>) -> Self {
+        // Rust orders strings by UTF-8 bytes, which is code-point order.
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        Self { files }
+    }
+
+    /// The files, by path.
+    pub fn files(&self) -> &[ManifestFile] {
+        &self.files
+    }
+
+    /// Finds a file by its path.
+    pub fn file(&self, path: &str) -> Option<&ManifestFile> {
+        self.files.iter().find(|f| f.path == path)
+    }
+
+    /// The identity of the model: a digest over path, length and SHA-256 of
+    /// every file.
+    ///
+    /// SHA-256 over the 25 bytes `attest model manifest v1\n`, the number of
+    /// files, and for each file the length of its path, the path, the length of
+    /// the file and its digest. Numbers are 8 bytes, little-endian.
+    pub fn digest(&self) -> Digest {
+        let mut bytes = DOMAIN.to_vec();
+        bytes.extend((self.files.len() as u64).to_le_bytes());
+        for file in &self.files {
+            bytes.extend((file.path.len() as u64).to_le_bytes());
+            bytes.extend(file.path.as_bytes());
+            bytes.extend(file.length.to_le_bytes());
+            bytes.extend(file.sha256.0);
+        }
+        sha256(&[&bytes])
+    }
+
+    /// Says, one sentence each, how `found` differs from this manifest; empty
+    /// if it does not.
+    pub fn differences(&self, found: &Self) -> Vec<String> {
+        let mut sentences = Vec::new();
+        for file in &self.files {
+            match found.file(&file.path) {
+                None => sentences.push(format!("{} is missing", file.path)),
+                Some(other) if other.length != file.length => sentences.push(format!(
+                    "{} has {} bytes, expected {}",
+                    file.path, other.length, file.length
+                )),
+                Some(other) if other.sha256 != file.sha256 => sentences.push(format!(
+                    "{} has SHA-256 {}, expected {}",
+                    file.path, other.sha256, file.sha256
+                )),
+                Some(_) => {}
+            }
+        }
+        for file in found.files.iter().filter(|f| self.file(&f.path).is_none()) {
+            sentences.push(format!("{} is not in the manifest", file.path));
+        }
+        sentences
+    }
+}
+
+fn digest(file: &ModelFile) -> Result<ManifestFile, ModelError> {
+    let bytes = file.bytes();
+    let found = sha256(&[bytes]);
+    file.check_unchanged()?;
+    if let Some(blob) = file.blob_name()
+        && Digest::from_hex(blob) != Some(found)
+    {
+        return Err(ModelError::BlobName { file: file.name().into(), blob: blob.into(), found });
+    }
+    Ok(ManifestFile {
+        path: file.name().into(),
+        length: bytes.len() as u64,
+        sha256: found,
+        link: file.link().map(|target| target.to_string_lossy().into_owned()),
+    })
+}
+
+/// The root digest that OpenSSF Model Signing v1.0 gives a whole folder.
+///
+/// SHA-256 over the digests of all regular files, sorted by path in code-point
+/// order, without `.git`, `.gitignore`, `.gitattributes` and `.github` at the
+/// top, nor the paths in `ignored` (a signature lying beside the model). It
+/// covers every file but neither names nor lengths, so it is a second
+/// identifier and never the identity; for that, see [`Manifest::digest`].
+///
+/// Links are followed under the rule of [`super::files`]; the reference
+/// implementation refuses them unless told otherwise.
+///
+/// # Errors
+/// [`ModelError`] naming the entry that cannot be read, or is a folder that is
+/// a link.
+pub fn oms_root(folder: &Path, ignored: &[&str]) -> Result<Digest, ModelError> {
+    let folder = Folder::open(folder)?;
+    let mut paths = Vec::new();
+    walk(&folder, "", ignored, &mut paths)?;
+    paths.sort();
+    let digests: Result<Vec<_>, ModelError> =
+        paths.par_iter().map(|path| content_digest(&folder, path)).collect();
+    let digests = digests?;
+    let parts: Vec<&[u8]> = digests.iter().map(|d| d.0.as_slice()).collect();
+    Ok(sha256(&parts))
+}
+
+fn walk(
+    folder: &Folder,
+    below: &str,
+    ignored: &[&str],
+    paths: &mut Vec<String>,
+) -> Result<(), ModelError> {
+    let here = folder.path().join(below);
+    let refused = |reason: String| ModelError::Folder { path: here.clone(), reason };
+    for entry in fs::read_dir(&here).map_err(|e| refused(e.to_string()))? {
+        let entry = entry.map_err(|e| refused(e.to_string()))?;
+        let name = entry.file_name();
+        let name = name.to_str().ok_or_else(|| refused(format!("{name:?} is not UTF-8")))?;
+        let path = if below.is_empty() { name.to_owned() } else { format!("{below}/{name}") };
+        if (below.is_empty() && OMS_IGNORED.contains(&name)) || ignored.contains(&path.as_str()) {
+            continue;
+        }
+        if entry.file_type().map_err(|e| refused(e.to_string()))?.is_dir() {
+            walk(folder, &path, ignored, paths)?;
+        } else {
+            paths.push(path);
+        }
+    }
+    Ok(())
+}
+
+const DOMAIN: &[u8; 25] = b"attest model manifest v1\n";
+
+/// Default ignore list of OpenSSF Model Signing v1.0, top level only.
+const OMS_IGNORED: [&str; 4] = [".git", ".gitignore", ".gitattributes", ".github"];
