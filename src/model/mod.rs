@@ -3,7 +3,7 @@
 //! A model is a Hugging Face folder. Everything that could change an output bit
 //! is read here, checked, and refused by name when it is not understood; the
 //! same bytes are digested into the [`Manifest`]. What the model computes is in
-//! `qwen3`; finding a folder by name is [`locate`]'s business. Nothing here
+//! [`qwen3`]; finding a folder by name is [`locate`]'s business. Nothing here
 //! uses the network.
 
 pub mod config;
@@ -13,6 +13,7 @@ pub mod generation;
 mod json;
 pub mod locate;
 pub mod manifest;
+pub mod qwen3;
 pub mod tokenizer;
 pub mod weights;
 

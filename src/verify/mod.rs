@@ -1,3 +1,5 @@
 //! Checking a transcript.
 
+mod compare;
+pub mod report;
 pub mod trust;

@@ -1,0 +1,271 @@
+//! The CPU engine: executes steps through `recipe::*`.
+//!
+//! Threads divide independent outputs only (rows, heads, columns); no reduction
+//! crosses a thread, so the thread count cannot change a bit.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+
+use rayon::prelude::*;
+
+use super::{Engine, EngineError, Group};
+use crate::isa::mma::MmaProfile;
+use crate::model::Weights;
+use crate::num::{Bf16, Data, F32, Tensor};
+use crate::plan::{CacheSlot, Op, Operand, Step};
+use crate::recipe::attention::{HeadRows, flash2::flash2_row};
+use crate::recipe::rope::{AngleTable, InverseFrequencies, rope_row};
+use crate::recipe::{Recipe, RecipeError, RowReduction};
+use crate::recipe::{argmax, elementwise, embedding, gemm, rms_norm};
+
+/// Executes plans on the CPU with the arithmetic of one GPU.
+pub struct Emulator<'a> {
+    profile: MmaProfile,
+    weights: &'a Weights,
+    caches: BTreeMap<CacheSlot, Vec<Bf16>>,
+    angles: HashMap<u64, AngleTable>,
+    positions: usize,
+}
+
+impl<'a> Emulator<'a> {
+    /// Makes an engine for sequences of at most `positions` tokens.
+    pub fn new(profile: MmaProfile, weights: &'a Weights, positions: usize) -> Self {
+        Self {
+            profile,
+            weights,
+            caches: BTreeMap::new(),
+            angles: HashMap::new(),
+            positions,
+        }
+    }
+
+    fn weight(&self, step: &Step) -> Result<Cow<'a, [Bf16]>, EngineError> {
+        let name = step.inputs.iter().find_map(|operand| match operand {
+            Operand::Weight(name) => Some(name),
+            Operand::Tokens | Operand::Value(_) | Operand::Cache(_) => None,
+        });
+        let name = name.ok_or_else(|| fault(step, "the step names no weight"))?;
+        let weight = self.weights.tensor(name);
+        Ok(weight.ok_or_else(|| fault(step, &format!("no tensor {name}")))?.elements())
+    }
+
+    fn cache(&self, step: &Step, operand: usize) -> Result<&[Bf16], EngineError> {
+        match step.inputs.get(operand) {
+            Some(Operand::Cache(slot)) => self
+                .caches
+                .get(slot)
+                .map(Vec::as_slice)
+                .ok_or_else(|| fault(step, &format!("{slot} is empty"))),
+            _ => Err(fault(step, "the operand is no cache")),
+        }
+    }
+
+    fn linear(&self, step: &Step, x: &[Bf16], k: usize) -> Result<Vec<Bf16>, EngineError> {
+        let weight = self.weight(step)?;
+        let n = step.columns;
+        if weight.len() != n * k || k == 0 || x.len() % k != 0 {
+            return Err(fault(step, "weight and input do not fit"));
+        }
+        let m = x.len() / k;
+        let mut out = vec![Bf16::ZERO; m * n];
+        let panels: Vec<Vec<F32>> = weight
+            .par_chunks(PANEL * k)
+            .map(|panel| gemm::single_walk(&self.profile, x, panel, m, panel.len() / k, k))
+            .collect();
+        for (index, panel) in panels.iter().enumerate() {
+            let width = panel.len() / m;
+            for (row, panel_row) in panel.chunks_exact(width).enumerate() {
+                let at = row * n + index * PANEL;
+                for (out, &c) in out[at..at + width].iter_mut().zip(panel_row) {
+                    *out = Bf16::round(c);
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    fn rope(
+        &mut self,
+        group: &Group<'_>,
+        x: &[Bf16],
+        theta: u64,
+        head_dim: usize,
+    ) -> Result<Vec<Bf16>, EngineError> {
+        let step = group.step();
+        let positions = group.positions();
+        let columns = step.columns;
+        let refused = |error: RecipeError| refused(step, &error);
+        if !self.angles.contains_key(&theta) {
+            let frequencies = InverseFrequencies::for_theta(theta, head_dim).map_err(refused)?;
+            let table = AngleTable::new(&frequencies, self.positions).map_err(refused)?;
+            self.angles.insert(theta, table);
+        }
+        let table = &self.angles[&theta];
+        let mut out = vec![Bf16::ZERO; x.len()];
+        x.par_chunks(columns)
+            .zip(out.par_chunks_mut(columns))
+            .zip(&positions)
+            .try_for_each(|((x, out), &position)| {
+                let angles = table.at(position)?;
+                let heads = x.chunks(head_dim).zip(out.chunks_mut(head_dim));
+                heads.into_iter().try_for_each(|(x, out)| rope_row(angles, x, out))
+            })
+            .map_err(refused)?;
+        Ok(out)
+    }
+
+    fn attention(
+        &self,
+        group: &Group<'_>,
+        q: &[Bf16],
+        (q_heads, kv_heads, head_dim): (usize, usize, usize),
+    ) -> Result<Vec<Bf16>, EngineError> {
+        let step = group.step();
+        let keys = self.cache(step, 1)?;
+        let values = self.cache(step, 2)?;
+        let positions = group.positions();
+        let mut out = vec![Bf16::ZERO; q.len()];
+        q.par_chunks(head_dim)
+            .zip(out.par_chunks_mut(head_dim))
+            .enumerate()
+            .try_for_each(|(index, (q, out))| {
+                let (row, head) = (index / q_heads, index % q_heads);
+                let kv_head = head / (q_heads / kv_heads);
+                let keys = HeadRows::new(keys, kv_heads, kv_head, head_dim)?;
+                let values = HeadRows::new(values, kv_heads, kv_head, head_dim)?;
+                flash2_row(&self.profile, q, keys, values, positions[row], out)
+            })
+            .map_err(|error| refused(step, &error))?;
+        Ok(out)
+    }
+
+    /// Stores the rows of a kept output at their positions.
+    fn keep(&mut self, group: &Group<'_>, slot: CacheSlot, rows: &[Bf16]) {
+        let columns = group.step().columns;
+        let cache = self.caches.entry(slot).or_default();
+        for (row, position) in rows.chunks(columns).zip(group.positions()) {
+            let end = (position + 1) * columns;
+            if cache.len() < end {
+                cache.resize(end, Bf16::ZERO);
+            }
+            cache[end - columns..end].copy_from_slice(row);
+        }
+    }
+}
+
+impl Engine for Emulator<'_> {
+    type Buffer = Tensor;
+
+    fn name(&self) -> &'static str {
+        "emulator"
+    }
+
+    fn upload(&mut self, tensor: &Tensor) -> Result<Tensor, EngineError> {
+        Ok(tensor.clone())
+    }
+
+    fn execute(&mut self, group: &Group<'_>, inputs: &[&Tensor]) -> Result<Tensor, EngineError> {
+        let step = group.step();
+        let rows = group.rows();
+        let columns = step.columns;
+        let x = |index: usize| -> Result<&[Bf16], EngineError> {
+            let tensor = inputs.get(index).ok_or_else(|| fault(step, "an operand is missing"))?;
+            tensor.as_bf16().ok_or_else(|| fault(step, "an operand is not bf16"))
+        };
+        let refused = |error: RecipeError| refused(step, &error);
+        let mut out = vec![Bf16::ZERO; rows * columns];
+        match (step.op, step.recipe) {
+            (Op::Embedding, Recipe::Copy) => {
+                let ids = inputs.first().and_then(|ids| ids.as_u32());
+                let ids = ids.ok_or_else(|| fault(step, "the operand is no list of tokens"))?;
+                let table = self.weight(step)?;
+                ids.iter()
+                    .zip(out.chunks_mut(columns))
+                    .try_for_each(|(&id, out)| embedding::embedding_row(&table, id, out))
+                    .map_err(refused)?;
+            }
+            (Op::RmsNorm { eps, width }, Recipe::RowReduction { lanes }) => {
+                let order = RowReduction::with_lanes(usize::from(lanes)).map_err(refused)?;
+                let weight = self.weight(step)?;
+                x(0)?
+                    .par_chunks(width)
+                    .zip(out.par_chunks_mut(width))
+                    .try_for_each(|(x, out)| rms_norm::rms_norm_row(order, x, &weight, eps, out))
+                    .map_err(refused)?;
+            }
+            (Op::Linear { k }, Recipe::SingleWalk) => out = self.linear(step, x(0)?, k)?,
+            (Op::Rope { theta, head_dim }, Recipe::RopeBf16) => {
+                out = self.rope(group, x(0)?, theta, head_dim)?;
+            }
+            (Op::Attention { q_heads, kv_heads, head_dim }, Recipe::Flash2 { kv_tile: 64 }) => {
+                out = self.attention(group, x(0)?, (q_heads, kv_heads, head_dim))?;
+            }
+            (Op::Add, Recipe::Elementwise) => {
+                elementwise::add_row(x(0)?, x(1)?, &mut out).map_err(refused)?;
+            }
+            (Op::SiluMul, Recipe::Elementwise) => {
+                let rows = x(0)?.par_chunks(columns).zip(x(1)?.par_chunks(columns));
+                rows.zip(out.par_chunks_mut(columns))
+                    .try_for_each(|((gate, up), out)| elementwise::silu_mul_row(gate, up, out))
+                    .map_err(refused)?;
+            }
+            (Op::LastToken, Recipe::Copy) => {
+                let mut row = 0;
+                let x = x(0)?;
+                for (part, out) in group.parts.iter().zip(out.chunks_mut(columns)) {
+                    row += part.pass.tokens;
+                    out.copy_from_slice(&x[(row - 1) * columns..row * columns]);
+                }
+            }
+            (Op::Argmax, Recipe::LowestIndex) => {
+                let logits = x(0)?;
+                let tokens: Result<Vec<u32>, RecipeError> = logits
+                    .chunks(logits.len() / rows)
+                    .map(|row| argmax::argmax_row(row).map(|index| index as u32))
+                    .collect();
+                let tokens = Data::U32(tokens.map_err(refused)?);
+                return Tensor::new(&[rows, 1], tokens).ok_or_else(|| fault(step, "tokens"));
+            }
+            (
+                Op::Embedding
+                | Op::RmsNorm { .. }
+                | Op::Linear { .. }
+                | Op::Rope { .. }
+                | Op::Attention { .. }
+                | Op::Add
+                | Op::SiluMul
+                | Op::LastToken
+                | Op::Argmax,
+                recipe,
+            ) => {
+                return Err(EngineError::Recipe {
+                    step: step.name.clone(),
+                    recipe: recipe.to_string(),
+                    engine: "emulator",
+                });
+            }
+        }
+        if out.len() != rows * columns {
+            return Err(fault(step, "the output has the wrong size"));
+        }
+        if let Some(slot) = step.keeps {
+            self.keep(group, slot, &out);
+        }
+        Ok(Tensor::matrix(rows, columns, out))
+    }
+
+    fn read_back(&mut self, buffer: &Tensor) -> Result<Tensor, EngineError> {
+        Ok(buffer.clone())
+    }
+}
+
+/// Output columns that one thread computes at a time.
+const PANEL: usize = 64;
+
+fn fault(step: &Step, what: &str) -> EngineError {
+    EngineError::Operand { step: step.name.clone(), what: what.into() }
+}
+
+fn refused(step: &Step, error: &RecipeError) -> EngineError {
+    EngineError::Refused { step: step.name.clone(), reason: error.to_string() }
+}

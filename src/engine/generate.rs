@@ -1,0 +1,179 @@
+//! Greedy generation: prefill, decode, stop rule; used by both sides.
+//!
+//! A producer does not know the tokens and runs pass after pass
+//! ([`generate`]). A verifier knows them all, so it lays out every pass first
+//! ([`layout`]) and runs them together.
+
+use super::{Engine, EngineError, Tap, run};
+use crate::model::{Config, qwen3};
+use crate::plan::{Pass, Plan, PlanError, Stack};
+
+/// Why a generation could not be run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GenerateError {
+    /// The prompt has no token.
+    #[error("the prompt has no token")]
+    EmptyPrompt,
+    /// Nothing is to be generated.
+    #[error("at least one token must be generated")]
+    NothingToGenerate,
+    /// A token id is not in the vocabulary.
+    #[error("token {index} of the sequence is {token}, but the vocabulary has {vocab} entries")]
+    TokenRange {
+        /// Index in the sequence, the prompt first.
+        index: usize,
+        /// The id.
+        token: u32,
+        /// Rows of the embedding.
+        vocab: usize,
+    },
+    /// The sequence does not fit the model's context.
+    #[error("{tokens} tokens do not fit the model's context of {limit}")]
+    Context {
+        /// Prompt tokens and tokens to generate.
+        tokens: usize,
+        /// The model's context.
+        limit: usize,
+    },
+    /// The plan could not be built.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A step could not be executed.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+/// When to stop.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StopRule {
+    /// Most tokens to generate.
+    pub max_new_tokens: usize,
+    /// Ids that end the text; the stop token itself is part of the output.
+    pub stop_ids: Vec<u32>,
+}
+
+/// Why a generation ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Finish {
+    /// The last token is a stop id.
+    Stop,
+    /// The limit was reached.
+    Length,
+}
+
+impl StopRule {
+    /// Whether the generation ends after `generated` tokens of which `last` is
+    /// the latest.
+    pub fn ends(&self, generated: usize, last: u32) -> Option<Finish> {
+        if self.stop_ids.contains(&last) {
+            Some(Finish::Stop)
+        } else if generated >= self.max_new_tokens {
+            Some(Finish::Length)
+        } else {
+            None
+        }
+    }
+}
+
+/// What a generation made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Generation {
+    /// The chosen tokens, a stop token included.
+    pub tokens: Vec<u32>,
+    /// Why it ended.
+    pub finish: Finish,
+    /// The plan of each pass.
+    pub plans: Vec<Plan>,
+}
+
+/// Runs prefill and decode until the stop rule ends it, or a tap does: then
+/// `None`.
+///
+/// # Errors
+/// Any [`GenerateError`].
+pub fn generate<E: Engine>(
+    engine: &mut E,
+    config: &Config,
+    stack: Stack,
+    prompt: &[u32],
+    rule: &StopRule,
+    tap: &mut dyn Tap,
+) -> Result<Option<Generation>, GenerateError> {
+    check(config, prompt, rule.max_new_tokens)?;
+    let mut made = Generation { tokens: Vec::new(), finish: Finish::Length, plans: Vec::new() };
+    let mut input = prompt.to_vec();
+    loop {
+        let start = made.plans.last().map_or(0, |plan| plan.pass.start + plan.pass.tokens);
+        let pass = Pass { index: made.plans.len(), start, tokens: input.len() };
+        let plan = qwen3::forward(config, stack, pass)?;
+        let output = run(engine, std::slice::from_ref(&plan), &[input], tap)?;
+        made.plans.push(plan);
+        let Some(output) = output else { return Ok(None) };
+        let token = chosen(&output).ok_or_else(no_token)?;
+        made.tokens.push(token);
+        if let Some(finish) = rule.ends(made.tokens.len(), token) {
+            made.finish = finish;
+            return Ok(Some(made));
+        }
+        input = vec![token];
+    }
+}
+
+/// Lays out the passes of a finished generation: the plan of each pass, and the
+/// token ids it takes.
+///
+/// # Errors
+/// Any [`GenerateError`] but [`GenerateError::Engine`].
+pub fn layout(
+    config: &Config,
+    stack: Stack,
+    prompt: &[u32],
+    generated: &[u32],
+) -> Result<(Vec<Plan>, Vec<Vec<u32>>), GenerateError> {
+    check(config, prompt, generated.len())?;
+    check_range(config, generated, prompt.len())?;
+    let mut plans = Vec::with_capacity(generated.len());
+    let mut tokens = Vec::with_capacity(generated.len());
+    for index in 0..generated.len() {
+        // Pass 0 takes the prompt; pass i takes the token that pass i−1 chose.
+        let (start, input) = match index {
+            0 => (0, prompt.to_vec()),
+            _ => (prompt.len() + index - 1, vec![generated[index - 1]]),
+        };
+        plans.push(qwen3::forward(config, stack, Pass { index, start, tokens: input.len() })?);
+        tokens.push(input);
+    }
+    Ok((plans, tokens))
+}
+
+fn check(config: &Config, prompt: &[u32], new_tokens: usize) -> Result<(), GenerateError> {
+    if prompt.is_empty() {
+        return Err(GenerateError::EmptyPrompt);
+    }
+    if new_tokens == 0 {
+        return Err(GenerateError::NothingToGenerate);
+    }
+    let tokens = prompt.len().saturating_add(new_tokens);
+    let limit = config.max_position_embeddings;
+    if tokens > limit {
+        return Err(GenerateError::Context { tokens, limit });
+    }
+    check_range(config, prompt, 0)
+}
+
+fn check_range(config: &Config, tokens: &[u32], first: usize) -> Result<(), GenerateError> {
+    let vocab = config.vocab_size;
+    match tokens.iter().position(|&token| token as usize >= vocab) {
+        Some(at) => Err(GenerateError::TokenRange { index: first + at, token: tokens[at], vocab }),
+        None => Ok(()),
+    }
+}
+
+fn chosen(output: &crate::num::Tensor) -> Option<u32> {
+    output.as_u32()?.last().copied()
+}
+
+fn no_token() -> EngineError {
+    EngineError::Operand { step: "argmax".into(), what: "the last output is no token id".into() }
+}

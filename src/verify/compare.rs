@@ -1,0 +1,134 @@
+//! The comparing tap: stops at the first output that differs, and locates it.
+
+use std::collections::HashMap;
+
+use super::report::{Difference, Finding};
+use crate::engine::{Flow, Tap};
+use crate::num::{Digest, Tensor, sha256};
+use crate::plan::{LOGITS, Pass, Step};
+
+/// What a transcript says of one output.
+#[derive(Clone, Copy, Debug)]
+pub enum Expected<'a> {
+    /// Its bytes.
+    Bytes(&'a [u8]),
+    /// The SHA-256 of its bytes.
+    Digest(Digest),
+}
+
+/// Compares outputs with what a transcript says of them.
+#[derive(Debug, Default)]
+pub struct CompareTap<'a, P> {
+    /// Expected logits, by pass.
+    pub logits: Vec<Expected<'a>>,
+    /// Expected digests of step outputs, by pass and step index.
+    pub trace: HashMap<(usize, usize), Digest>,
+    /// The first difference.
+    pub finding: Option<Finding>,
+    /// Outputs compared and found equal.
+    pub compared: usize,
+    /// Is told how much of the work is done.
+    pub progress: P,
+}
+
+impl<P: FnMut(u64, u64)> Tap for CompareTap<'_, P> {
+    fn wants(&self, pass: &Pass, index: usize, step: &Step) -> bool {
+        step.name == LOGITS || self.trace.contains_key(&(pass.index, index))
+    }
+
+    fn observe(&mut self, pass: &Pass, index: usize, step: &Step, output: &Tensor) -> Flow {
+        let bytes = output.to_le_bytes();
+        let mut expected = Vec::new();
+        if step.name == LOGITS {
+            // Values first: they locate the element, a digest cannot.
+            expected.extend(self.logits.get(pass.index).copied());
+        }
+        expected.extend(self.trace.get(&(pass.index, index)).map(|d| Expected::Digest(*d)));
+        for expected in expected {
+            if let Some(difference) = difference(expected, &bytes, output) {
+                self.finding = Some(Finding {
+                    pass: pass.index,
+                    layer: step.layer,
+                    step_index: index,
+                    step: step.name.clone(),
+                    recipe: step.recipe.to_string(),
+                    difference,
+                });
+                return Flow::Stop;
+            }
+            self.compared += 1;
+        }
+        Flow::Continue
+    }
+
+    fn progress(&mut self, done: u64, total: u64) {
+        (self.progress)(done, total);
+    }
+}
+
+/// Compares bytes as bytes; `None` if they are equal.
+fn difference(expected: Expected<'_>, computed: &[u8], output: &Tensor) -> Option<Difference> {
+    match expected {
+        Expected::Digest(expected) => {
+            let computed = sha256(&[computed]);
+            (computed != expected).then(|| Difference::Digest {
+                expected: expected.to_string(),
+                computed: computed.to_string(),
+            })
+        }
+        Expected::Bytes(expected) if expected == computed => None,
+        Expected::Bytes(expected) => {
+            let size = output.dtype().size_bytes();
+            let pairs = || expected.chunks(size).zip(computed.chunks(size));
+            let first = pairs().position(|(a, b)| a != b)?;
+            let columns = output.shape().last().copied().unwrap_or(1).max(1);
+            let bits = |bytes: &[u8]| {
+                let big_endian: Vec<u8> =
+                    bytes[first * size..(first + 1) * size].iter().rev().copied().collect();
+                hex::encode(big_endian)
+            };
+            Some(Difference::Element {
+                row: first / columns,
+                column: first % columns,
+                expected: bits(expected),
+                computed: bits(computed),
+                differing: pairs().filter(|(a, b)| a != b).count(),
+                elements: computed.len() / size,
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::num::Bf16;
+
+    #[test]
+    fn locates_the_first_element_and_counts_all() {
+        let computed = Tensor::matrix(2, 2, vec![Bf16(1), Bf16(0x3f80), Bf16(3), Bf16(4)]);
+        let expected = Tensor::matrix(2, 2, vec![Bf16(1), Bf16(0x3f81), Bf16(3), Bf16(5)]);
+        let expected = expected.to_le_bytes();
+        let found = difference(Expected::Bytes(&expected), &computed.to_le_bytes(), &computed);
+        let wanted = Difference::Element {
+            row: 0,
+            column: 1,
+            expected: "3f81".into(),
+            computed: "3f80".into(),
+            differing: 2,
+            elements: 4,
+        };
+        assert_eq!(found, Some(wanted));
+        let same = Expected::Bytes(&computed.to_le_bytes()).clone();
+        assert_eq!(difference(same, &computed.to_le_bytes(), &computed), None);
+    }
+
+    #[test]
+    fn a_digest_tells_that_and_not_where() {
+        let computed = Tensor::matrix(1, 1, vec![Bf16(1)]);
+        let bytes = computed.to_le_bytes();
+        assert_eq!(difference(Expected::Digest(sha256(&[&bytes])), &bytes, &computed), None);
+        let other = Expected::Digest(sha256(&[b"other"]));
+        assert!(matches!(difference(other, &bytes, &computed), Some(Difference::Digest { .. })));
+    }
+}

@@ -1,0 +1,294 @@
+//! The report: a list of checks, and the one word derived from it.
+
+use serde::Serialize;
+
+/// What the report says in one word. Exit codes: [`Verdict::exit_code`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+#[non_exhaustive]
+pub enum Verdict {
+    /// Signer trusted, every check exact.
+    Verified,
+    /// Authentic, but re-execution or sampling differs.
+    Mismatch,
+    /// Signature bad, key not trusted, or no trust given.
+    Untrusted,
+    /// Not a valid transcript.
+    Malformed,
+    /// Cannot be decided here: something is missing or not known.
+    Incomplete,
+}
+
+impl Verdict {
+    /// The process's exit code.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Verified => 0,
+            Self::Mismatch => 1,
+            Self::Untrusted => 3,
+            Self::Malformed => 4,
+            Self::Incomplete => 5,
+        }
+    }
+
+    /// The word as printed.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Verified => "VERIFIED",
+            Self::Mismatch => "MISMATCH",
+            Self::Untrusted => "UNTRUSTED",
+            Self::Malformed => "MALFORMED",
+            Self::Incomplete => "INCOMPLETE",
+        }
+    }
+}
+
+/// What a check is about, in the order of checking.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Subject {
+    /// One encoding, all fields present, sections match their commitments.
+    Encoding,
+    /// The signature is the signer's.
+    Signature,
+    /// The signer is trusted for this model at the claimed time.
+    Trust,
+    /// The nonce is the one asked for.
+    Freshness,
+    /// The model's files are those of the manifest.
+    Model,
+    /// Profile, catalogue, kernels, dispatch rows and plans are known and agree.
+    Environment,
+    /// The prompt's bytes give the stated token ids.
+    Prompt,
+    /// Every recorded output equals the re-execution's.
+    Execution,
+    /// Every chosen token and the end follow the stated rule.
+    Sampling,
+    /// How much was compared.
+    Coverage,
+}
+
+/// How a check ended.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Outcome {
+    /// It holds; the text says what was seen.
+    Passed {
+        /// What was seen.
+        detail: String,
+    },
+    /// It does not hold.
+    Failed {
+        /// The verdict this failure alone leads to.
+        leads_to: Verdict,
+        /// What failed, with the object and the numbers.
+        detail: String,
+        /// Where outputs first differ, for [`Subject::Execution`].
+        #[serde(skip_serializing_if = "Option::is_none")]
+        finding: Option<Finding>,
+    },
+    /// It was not reached or cannot be decided.
+    NotDecided {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// The first output that differs.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Finding {
+    /// Pass, 0 is the prefill.
+    pub pass: usize,
+    /// Layer, if the step belongs to one.
+    pub layer: Option<usize>,
+    /// Index of the step in its plan.
+    pub step_index: usize,
+    /// Name of the step.
+    pub step: String,
+    /// The step's recipe.
+    pub recipe: String,
+    /// What differs.
+    pub difference: Difference,
+}
+
+/// How two outputs differ.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Difference {
+    /// The transcript holds the values.
+    Element {
+        /// Row of the first differing element.
+        row: usize,
+        /// Its column.
+        column: usize,
+        /// Its bits in the transcript, hex.
+        expected: String,
+        /// Its bits as computed, hex.
+        computed: String,
+        /// How many elements of this output differ.
+        differing: usize,
+        /// Elements of this output.
+        elements: usize,
+    },
+    /// The transcript holds a digest only.
+    Digest {
+        /// Digest in the transcript.
+        expected: String,
+        /// Digest of the computed output.
+        computed: String,
+    },
+}
+
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "pass {}", self.pass)?;
+        if let Some(layer) = self.layer {
+            write!(f, ", layer {layer}")?;
+        }
+        write!(f, ", step {} {} ({}): ", self.step_index, self.step, self.recipe)?;
+        match &self.difference {
+            Difference::Element { row, column, expected, computed, differing, elements } => write!(
+                f,
+                "element [{row}, {column}] is {expected} in the transcript, {computed} computed; \
+                 {differing} of {elements} elements differ"
+            ),
+            Difference::Digest { expected, computed } => {
+                write!(f, "digest is {expected} in the transcript, {computed} computed")
+            }
+        }
+    }
+}
+
+/// One line of the report.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Check {
+    /// What it is about.
+    pub subject: Subject,
+    /// How it ended.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// The result of a verification: every check, passed ones too.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Default)]
+pub struct Report {
+    /// The checks, in order.
+    pub checks: Vec<Check>,
+}
+
+impl Report {
+    /// Adds a check that holds.
+    pub fn pass(&mut self, subject: Subject, detail: impl Into<String>) {
+        self.push(subject, Outcome::Passed { detail: detail.into() });
+    }
+
+    /// Adds a check that does not hold.
+    pub fn fail(&mut self, subject: Subject, leads_to: Verdict, detail: impl Into<String>) {
+        self.push(subject, Outcome::Failed { leads_to, detail: detail.into(), finding: None });
+    }
+
+    /// Adds a check that was not decided.
+    pub fn undecided(&mut self, subject: Subject, reason: impl Into<String>) {
+        self.push(subject, Outcome::NotDecided { reason: reason.into() });
+    }
+
+    /// Adds a check.
+    pub fn push(&mut self, subject: Subject, outcome: Outcome) {
+        self.checks.push(Check { subject, outcome });
+    }
+
+    /// Marks every subject that has no check yet as not reached.
+    pub fn close(mut self, reason: &str) -> Self {
+        for subject in SUBJECTS {
+            if !self.checks.iter().any(|check| check.subject == subject) {
+                self.undecided(subject, reason);
+            }
+        }
+        self.checks.sort_by_key(|check| check.subject);
+        self
+    }
+
+    /// The one word.
+    ///
+    /// A failed check decides by its own verdict; of several, the first in this
+    /// order does: MALFORMED (nothing else can be claimed), UNTRUSTED (not known
+    /// whose claim it is), MISMATCH (one difference is proof), INCOMPLETE. A
+    /// check that was not decided makes the verdict INCOMPLETE, never VERIFIED.
+    pub fn verdict(&self) -> Verdict {
+        let order = [Verdict::Malformed, Verdict::Untrusted, Verdict::Mismatch];
+        for verdict in order {
+            let fails = |check: &Check| match &check.outcome {
+                Outcome::Failed { leads_to, .. } => *leads_to == verdict,
+                Outcome::Passed { .. } | Outcome::NotDecided { .. } => false,
+            };
+            if self.checks.iter().any(fails) {
+                return verdict;
+            }
+        }
+        let passed = |check: &Check| matches!(check.outcome, Outcome::Passed { .. });
+        let complete = SUBJECTS
+            .iter()
+            .all(|subject| self.checks.iter().any(|c| c.subject == *subject && passed(c)));
+        if complete && self.checks.iter().all(passed) {
+            Verdict::Verified
+        } else {
+            Verdict::Incomplete
+        }
+    }
+}
+
+/// Every subject, in the order of checking.
+pub const SUBJECTS: [Subject; 10] = [
+    Subject::Encoding,
+    Subject::Signature,
+    Subject::Trust,
+    Subject::Freshness,
+    Subject::Model,
+    Subject::Environment,
+    Subject::Prompt,
+    Subject::Execution,
+    Subject::Sampling,
+    Subject::Coverage,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all_passed() -> Report {
+        let mut report = Report::default();
+        for subject in SUBJECTS {
+            report.pass(subject, "seen");
+        }
+        report
+    }
+
+    #[test]
+    fn only_a_full_list_of_passed_checks_verifies() {
+        assert_eq!(all_passed().verdict(), Verdict::Verified);
+        assert_eq!(Report::default().verdict(), Verdict::Incomplete);
+        for missing in 0..SUBJECTS.len() {
+            let mut report = all_passed();
+            report.checks.remove(missing);
+            assert_eq!(report.verdict(), Verdict::Incomplete);
+            let closed = report.close("not reached");
+            assert_eq!(closed.verdict(), Verdict::Incomplete);
+            assert_eq!(closed.checks.len(), SUBJECTS.len());
+        }
+    }
+
+    #[test]
+    fn the_gravest_failure_names_the_verdict() {
+        let mut report = all_passed();
+        report.fail(Subject::Model, Verdict::Incomplete, "files differ");
+        assert_eq!(report.verdict(), Verdict::Incomplete);
+        report.fail(Subject::Execution, Verdict::Mismatch, "one bit");
+        assert_eq!(report.verdict(), Verdict::Mismatch);
+        report.fail(Subject::Trust, Verdict::Untrusted, "unknown key");
+        assert_eq!(report.verdict(), Verdict::Untrusted);
+        report.fail(Subject::Encoding, Verdict::Malformed, "trailing byte");
+        assert_eq!(report.verdict(), Verdict::Malformed);
+    }
+}
