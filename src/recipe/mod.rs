@@ -20,3 +20,4 @@ pub mod rope;
 
 pub use error::RecipeError;
 pub use kind::Recipe;
+pub use reduce::RowReduction;

@@ -47,6 +47,11 @@ impl InverseFrequencies {
         Ok(Self(frequencies))
     }
 
+    /// The 64 frequencies, for engines that compute the angles themselves.
+    pub fn words(&self) -> &[F32] {
+        &self.0
+    }
+
     /// Computes the cosines and sines of one position.
     ///
     /// # Rounding

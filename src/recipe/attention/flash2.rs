@@ -11,7 +11,7 @@ use crate::isa::mufu::ex2;
 use crate::num::{Bf16, F32};
 use crate::recipe::RecipeError;
 use crate::recipe::error::expect_len;
-use crate::recipe::gemm::walk;
+use crate::recipe::gemm::walk_into;
 
 /// Computes causal attention of one query head at `position`.
 ///
@@ -43,19 +43,21 @@ pub fn flash2_row(
     position: usize,
     out: &mut [Bf16],
 ) -> Result<(), RecipeError> {
-    flash2_row_with(|a, b, c| walk(profile, a, b, c), q, keys, values, position, out)
+    let product =
+        |a: &[Bf16], b: &[Bf16], k: usize, out: &mut [F32]| walk_into(profile, a, b, k, out);
+    flash2_row_with(product, q, keys, values, position, out)
 }
 
-/// [`flash2_row`] with the chain of block FMAs given by the caller.
+/// [`flash2_row`] with the tensor core given by the caller.
 ///
-/// `walk(a, b, c)` returns `c` plus the products of `a` and `b`, block by block in
-/// order; `a` and `b` have equal lengths, multiples of 16. A faster `walk` must
-/// give the same bits as [`walk`](fn@crate::recipe::gemm::walk).
+/// `product(a, b, k, out)` continues one walk per output, `out += a · bᵀ`, with
+/// `a`: `[1, k]`, `b`: `[n, k]`, `out`: `[n]` and `k` a multiple of 16. A faster one
+/// must give the bits of [`walk_into`].
 ///
 /// # Errors
 /// As [`flash2_row`].
 pub fn flash2_row_with(
-    walk: impl Fn(&[Bf16], &[Bf16], F32) -> F32,
+    product: impl Fn(&[Bf16], &[Bf16], usize, &mut [F32]),
     q: &[Bf16],
     keys: HeadRows<'_>,
     values: HeadRows<'_>,
@@ -67,28 +69,29 @@ pub fn flash2_row_with(
     let mut output = [F32::ZERO; HEAD_DIM];
     for tile in (0..=position / TILE).rev() {
         let first = tile * TILE;
-        let present = (position + 1 - first).min(TILE);
-        let scores: [F32; TILE] = std::array::from_fn(|column| {
-            if column < present {
-                walk(q, keys.row(first + column), F32::ZERO) // R1
-            } else {
-                F32::NEG_INFINITY
-            }
-        });
+        let present = first..(position + 1).min(first + TILE);
+
+        let key_rows: Vec<Bf16> =
+            present.clone().flat_map(|token| keys.row(token)).copied().collect();
+        let mut scores = [F32::ZERO; TILE];
+        product(q, &key_rows, HEAD_DIM, &mut scores[..present.len()]); // R1
+        scores[present.len()..].fill(F32::NEG_INFINITY); // R1
+
         let (p, rescale) = softmax.absorb(&scores);
         if let Some(rescale) = rescale {
             output = output.map(|o| fmul(o, rescale)); // R6
         }
+
         // A block of absent keys only would give its accumulator back (R7).
-        let columns = present.next_multiple_of(BLOCK);
-        let p = p.map(Bf16::round); // R7
-        for (d, o) in output.iter_mut().enumerate() {
-            let mut column_of_v = [Bf16::ZERO; TILE];
-            for (token, v) in (first..first + present).zip(&mut column_of_v) {
-                *v = values.row(token)[d];
+        let columns = present.len().next_multiple_of(BLOCK);
+        let mut value_columns = vec![Bf16::ZERO; HEAD_DIM * columns];
+        for (column, token) in present.enumerate() {
+            for (d, &v) in values.row(token).iter().enumerate() {
+                value_columns[d * columns + column] = v;
             }
-            *o = walk(&p[..columns], &column_of_v[..columns], *o); // R7
         }
+        let p = p.map(Bf16::round); // R7
+        product(&p[..columns], &value_columns, columns, &mut output); // R7
     }
     let inverse = softmax.inverse_total();
     for (out, o) in out.iter_mut().zip(output) {
