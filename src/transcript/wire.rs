@@ -93,6 +93,13 @@ pub(super) fn encode(value: &Value) -> Vec<u8> {
     bytes
 }
 
+/// Returns what precedes the contents of a byte string of this length.
+pub(super) fn byte_string_head(len_bytes: u64) -> Vec<u8> {
+    let mut head = encode(&Value::from(len_bytes));
+    head[0] |= 2 << 5; // Major type 2; an unsigned integer has 0 there.
+    head
+}
+
 impl Wire for u64 {
     fn to_value(&self) -> Value {
         Value::from(*self)

@@ -70,6 +70,7 @@ impl Statement {
     }
 
     fn check_sections(&self) -> Outcome {
+        require(self.logits.vocab > 0, || "rows of logits have no elements".to_owned())?;
         let element = self.logits.dtype.size_bytes() as u64;
         let row = match self.logits.mode {
             LogitsMode::Full => self.logits.vocab.checked_mul(element),
