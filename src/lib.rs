@@ -1,5 +1,6 @@
 //! Verifiable AI inference, bit for bit.
 
+pub mod conformance;
 pub mod engine;
 pub mod isa;
 pub mod model;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::mma::{Format, MAX_PRODUCTS, MmaProfile, Rounding};
+use super::mma::{Format, MAX_PRODUCTS, MmaProfile, Rounding, ScaleFormat};
 use crate::num::{Digest, sha256};
 
 /// The arithmetic of one GPU family.
@@ -88,16 +88,6 @@ pub struct BlockScale {
     pub scales: Vec<(ScaleFormat, u16)>,
     /// Parameters of the block.
     pub profile: MmaProfile,
-}
-
-/// A scale format.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ScaleFormat {
-    /// A power of two, exponent plus 127; `ff` is NaN.
-    Ue8m0,
-    /// An e4m3 code whose sign bit is ignored.
-    Ue4m3,
 }
 
 /// A binary64 instruction: a chain of correctly rounded fused multiply-adds.

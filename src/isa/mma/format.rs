@@ -76,6 +76,21 @@ pub struct Term {
 }
 
 impl Format {
+    /// The name used in profiles and vector files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::Tf32 => "tf32",
+            Self::Bf16 => "bf16",
+            Self::F16 => "f16",
+            Self::E5m2 => "e5m2",
+            Self::E4m3 => "e4m3",
+            Self::E3m2 => "e3m2",
+            Self::E2m3 => "e2m3",
+            Self::E2m1 => "e2m1",
+        }
+    }
+
     fn layout(self) -> Layout {
         use TopCodes::{Ieee, Numbers, OneNan};
         let (exponent_bits, fraction_bits, bias, top_codes, ignored_bits) = match self {

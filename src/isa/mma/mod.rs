@@ -6,11 +6,19 @@
 //! cite are in `spec/isa.md`.
 
 mod block_fma;
+mod block_scale;
+mod emulated;
 mod format;
+mod fp64;
+mod instruction;
 mod round;
 
 pub use block_fma::{MAX_PRODUCTS, add_block, block_fma};
+pub use block_scale::{ScaleFormat, Scales, block_scale};
+pub use emulated::emulated_fp8;
 pub use format::{Format, Number, Term};
+pub use fp64::fma_chain;
+pub use instruction::{Operands, chain};
 pub use round::Rounding;
 
 /// Tensor-core parameters of one GPU and instruction.
