@@ -30,13 +30,7 @@ pub struct Emulator<'a> {
 impl<'a> Emulator<'a> {
     /// Makes an engine for sequences of at most `positions` tokens.
     pub fn new(profile: MmaProfile, weights: &'a Weights, positions: usize) -> Self {
-        Self {
-            profile,
-            weights,
-            caches: BTreeMap::new(),
-            angles: HashMap::new(),
-            positions,
-        }
+        Self { profile, weights, caches: BTreeMap::new(), angles: HashMap::new(), positions }
     }
 
     fn weight(&self, step: &Step) -> Result<Cow<'a, [Bf16]>, EngineError> {

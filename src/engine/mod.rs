@@ -3,6 +3,7 @@
 //! Producing is the CUDA engine with a recording tap, verifying the emulator
 //! with a comparing tap. Engines see steps, never model code.
 
+pub mod emulator;
 pub mod generate;
 mod schedule;
 

@@ -8,7 +8,7 @@
 //! query and key head before RoPE, grouped-query attention, SwiGLU.
 
 use super::Config;
-use crate::plan::{CacheSlot, Half, LOGITS, Pass, Plan, PlanBuilder, PlanError, Stack};
+use crate::plan::{CacheSlot, Half, LOGITS, Op, Pass, Plan, PlanBuilder, PlanError, Stack, Step};
 
 /// Builds the plan of one pass.
 ///
@@ -81,8 +81,8 @@ pub fn forward(config: &Config, stack: Stack, pass: Pass) -> Result<Plan, PlanEr
 
 /// Whether a step's output is the output of a layer (or of the embedding), the
 /// boundary that a trace of layers records.
-pub fn is_layer_output(step_name: &str) -> bool {
-    step_name == "embed_tokens" || step_name.ends_with(".mlp.residual")
+pub fn is_layer_output(step: &Step) -> bool {
+    step.op == Op::Embedding || (step.layer.is_some() && step.name.ends_with(".mlp.residual"))
 }
 
 /// The embedding's weight; also the output head's if the two are tied.

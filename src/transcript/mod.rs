@@ -4,6 +4,7 @@
 //! Whether what it states is true is `verify`'s business. `spec/transcript.md`
 //! describes the bytes, `schemas/transcript.cddl` the statement.
 
+pub mod capture;
 pub mod cose;
 mod error;
 pub mod key;
@@ -12,6 +13,7 @@ pub mod merkle;
 pub mod record;
 pub mod statement;
 pub mod strict;
+pub mod tap;
 mod wire;
 
 use std::ops::Range;

@@ -1,0 +1,1 @@
+//! `attest conformance`: vector files against the model of the arithmetic.

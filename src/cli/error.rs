@@ -1,0 +1,110 @@
+//! Failures of commands: a sentence, an exit code, and a hint where there is one.
+
+use crate::engine::EngineError;
+use crate::engine::generate::GenerateError;
+use crate::model::{Kind, ModelError};
+use crate::transcript::{RefusalClass, TranscriptError};
+
+/// What the process exits with; the table of `attest help`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Exit {
+    /// Done, or VERIFIED.
+    Success,
+    /// MISMATCH: authentic, but re-execution differs; or vectors that differ.
+    Mismatch,
+    /// The command line, or a file named on it, cannot be used.
+    Usage,
+    /// UNTRUSTED.
+    Untrusted,
+    /// MALFORMED.
+    Malformed,
+    /// INCOMPLETE: cannot be decided or done here.
+    Incomplete,
+    /// A fault of this program.
+    Internal,
+}
+
+impl Exit {
+    /// The number.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::Mismatch => 1,
+            Self::Usage => 2,
+            Self::Untrusted => 3,
+            Self::Malformed => 4,
+            Self::Incomplete => 5,
+            Self::Internal => 70,
+        }
+    }
+}
+
+/// Why a command stopped.
+#[derive(Debug)]
+pub struct Failure {
+    /// The exit code's meaning.
+    pub exit: Exit,
+    /// What failed: the object and the numbers.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl Failure {
+    /// A failure without a hint.
+    pub fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, message: message.into(), hint: None }
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl From<ModelError> for Failure {
+    fn from(error: ModelError) -> Self {
+        let exit = match error.kind() {
+            Kind::Malformed => Exit::Malformed,
+            Kind::Incomplete => Exit::Incomplete,
+        };
+        Self::new(exit, error.to_string())
+    }
+}
+
+impl From<TranscriptError> for Failure {
+    fn from(error: TranscriptError) -> Self {
+        let exit = match error.class() {
+            RefusalClass::Malformed => Exit::Malformed,
+            RefusalClass::Untrusted => Exit::Untrusted,
+        };
+        Self::new(exit, error.to_string())
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        let exit = match error {
+            EngineError::Operand { .. } => Exit::Internal,
+            EngineError::Recipe { .. }
+            | EngineError::Refused { .. }
+            | EngineError::Device { .. } => Exit::Incomplete,
+        };
+        Self::new(exit, error.to_string())
+    }
+}
+
+impl From<GenerateError> for Failure {
+    fn from(error: GenerateError) -> Self {
+        match error {
+            GenerateError::Engine(error) => error.into(),
+            GenerateError::Plan(_) => Self::new(Exit::Internal, error.to_string()),
+            GenerateError::EmptyPrompt
+            | GenerateError::NothingToGenerate
+            | GenerateError::TokenRange { .. }
+            | GenerateError::Context { .. } => Self::new(Exit::Usage, error.to_string()),
+        }
+    }
+}

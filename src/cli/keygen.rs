@@ -1,0 +1,1 @@
+//! `attest keygen`: a key pair.

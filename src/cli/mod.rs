@@ -1,0 +1,91 @@
+//! The command tree. Everything that touches files, the environment or the
+//! terminal is here; verdicts are made in `verify`.
+
+mod conformance;
+mod doctor;
+mod error;
+mod inspect;
+mod keygen;
+mod output;
+mod paths;
+mod plan;
+mod run;
+mod verify;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use error::{Exit, Failure};
+use output::Output;
+
+/// Verifiable AI inference, bit for bit.
+#[derive(Parser, Debug)]
+#[command(name = "attest", version, propagate_version = true, after_help = EXIT_CODES)]
+struct Cli {
+    /// Print one JSON value on stdout.
+    #[arg(long, global = true)]
+    json: bool,
+    /// Print nothing; the exit code tells.
+    #[arg(long, short, global = true)]
+    quiet: bool,
+    /// Threads of the emulator [default: all cores]; the bits do not depend on it.
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Make a signing key.
+    Keygen(keygen::Args),
+    /// Run a model on a prompt and write a signed transcript.
+    Run(run::Args),
+    /// Re-execute a transcript on this CPU and compare every bit.
+    Verify(verify::Args),
+    /// Print what a transcript states, without checking it.
+    Inspect(inspect::Args),
+    /// Print the plan of a forward pass: every step and its recipe.
+    Plan(plan::Args),
+    /// Say what this machine can run and verify.
+    Doctor(doctor::Args),
+    /// Run tensor-core vector files through the model of the arithmetic.
+    Conformance(conformance::Args),
+}
+
+/// Parses the command line, runs it, and returns the exit code.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let output = Output { json: cli.json, quiet: cli.quiet };
+    if let Some(threads) = cli.threads {
+        // Fails only if a pool exists already, and nothing ran before this line.
+        let _ = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global();
+    }
+    let result = match &cli.command {
+        Command::Keygen(args) => keygen::run(args, &output),
+        Command::Run(args) => run::run(args, &output),
+        Command::Verify(args) => verify::run(args, &output),
+        Command::Inspect(args) => inspect::run(args, &output),
+        Command::Plan(args) => plan::run(args, &output),
+        Command::Doctor(args) => doctor::run(args, &output),
+        Command::Conformance(args) => conformance::run(args, &output),
+    };
+    let exit = result.unwrap_or_else(|failure: Failure| {
+        output.failure(&failure);
+        failure.exit
+    });
+    ExitCode::from(exit.code())
+}
+
+type CommandResult = Result<Exit, Failure>;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0   done, or VERIFIED
+  1   MISMATCH: an authentic transcript whose re-execution differs; vectors that differ
+  2   usage: the command line, or a file named on it, cannot be used
+  3   UNTRUSTED: signature bad, key not trusted, or no trust file
+  4   MALFORMED: not a valid transcript or model file
+  5   INCOMPLETE: cannot be decided here; something is missing or not known
+  70  a fault of this program";

@@ -1,0 +1,109 @@
+//! Printing: results to stdout, diagnostics and progress to stderr.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::error::Failure;
+
+/// How to print.
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    /// One JSON value on stdout instead of text.
+    pub json: bool,
+    /// Nothing but the exit code.
+    pub quiet: bool,
+}
+
+impl Output {
+    /// Prints a result: the JSON value or the text.
+    pub fn result(&self, json: &serde_json::Value, text: &str) {
+        if self.quiet {
+            return;
+        }
+        let mut stdout = std::io::stdout().lock();
+        let line = if self.json { json.to_string() } else { text.trim_end().to_owned() };
+        // A closed pipe is the reader's choice, not a failure.
+        let _ = writeln!(stdout, "{line}");
+    }
+
+    /// Prints a diagnostic.
+    pub fn note(&self, text: &str) {
+        if !self.quiet {
+            let _ = writeln!(std::io::stderr().lock(), "{text}");
+        }
+    }
+
+    /// Prints a failure: to stderr, and as JSON to stdout if that is wanted.
+    pub fn failure(&self, failure: &Failure) {
+        self.note(&format!("error: {}", failure.message));
+        if let Some(hint) = &failure.hint {
+            self.note(&format!("hint: {hint}"));
+        }
+        if self.json {
+            let error = serde_json::json!({
+                "error": failure.message, "hint": failure.hint, "exit": failure.exit.code(),
+            });
+            self.result(&error, "");
+        }
+    }
+
+    /// Progress of something that may take longer than a second.
+    pub fn progress(&self, what: &'static str) -> Progress {
+        Progress { what, shown: !self.quiet, started: Instant::now(), bar: None, last_line: None }
+    }
+}
+
+/// Progress with ETA, shown once a second has passed.
+///
+/// A terminal gets a bar, anything else a line every ten seconds.
+pub struct Progress {
+    what: &'static str,
+    shown: bool,
+    started: Instant,
+    bar: Option<ProgressBar>,
+    last_line: Option<Instant>,
+}
+
+impl Progress {
+    /// Tells how much of the work is done.
+    pub fn update(&mut self, done: u64, total: u64) {
+        let elapsed = self.started.elapsed();
+        if !self.shown || elapsed < FIRST {
+            return;
+        }
+        if std::io::stderr().is_terminal() {
+            self.bar.get_or_insert_with(|| bar(self.what, total, elapsed)).set_position(done);
+        } else if self.last_line.is_none_or(|last| last.elapsed() >= EVERY) {
+            self.last_line = Some(Instant::now());
+            let left = elapsed.as_millis() as u64 * total.saturating_sub(done) / done.max(1) / 1000;
+            let percent = done * 100 / total.max(1);
+            let _ = writeln!(
+                std::io::stderr().lock(),
+                "{}: {percent} %, about {left} s left",
+                self.what
+            );
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn bar(what: &'static str, total: u64, elapsed: Duration) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {percent} % ETA {eta}") {
+        bar.set_style(style);
+    }
+    bar.set_message(what);
+    bar.with_elapsed(elapsed)
+}
+
+const FIRST: Duration = Duration::from_secs(1);
+const EVERY: Duration = Duration::from_secs(10);

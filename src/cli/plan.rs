@@ -1,0 +1,78 @@
+//! `attest plan`: the steps of one forward pass and their recipes.
+
+use std::fmt::Write as _;
+
+use clap::Args as ClapArgs;
+
+use super::error::Failure;
+use super::output::Output;
+use super::{CommandResult, Exit, paths};
+use crate::model::locate::Places;
+use crate::model::{Config, qwen3};
+use crate::plan::{Pass, Stack};
+
+/// Arguments of `attest plan`.
+#[derive(ClapArgs, Debug)]
+pub struct Args {
+    /// Model name or folder.
+    #[arg(long)]
+    model: String,
+    /// Tokens that the pass takes.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    tokens: u32,
+    /// Position of its first token.
+    #[arg(long, default_value_t = 0)]
+    start: u32,
+    /// Print only the steps of one layer.
+    #[arg(long, conflicts_with = "canonical")]
+    layer: Option<usize>,
+    /// Print the canonical text; its SHA-256 is the plan digest of a transcript.
+    #[arg(long)]
+    canonical: bool,
+}
+
+/// Builds and prints the plan.
+pub fn run(args: &Args, output: &Output) -> CommandResult {
+    let folder = Places::from_env().resolve(&args.model)?;
+    let config = Config::from_json(&paths::read(&folder.join("config.json"))?)?;
+    let pass = Pass { index: 0, start: args.start as usize, tokens: args.tokens as usize };
+    let plan = qwen3::forward(&config, Stack::Native, pass)
+        .map_err(|error| Failure::new(Exit::Internal, error.to_string()))?;
+
+    let shown: Vec<_> = plan
+        .steps
+        .iter()
+        .enumerate()
+        .filter(|(_, step)| args.layer.is_none() || step.layer == args.layer)
+        .collect();
+    let json = serde_json::json!({
+        "digest": plan.digest().to_string(),
+        "stack": plan.stack.name(),
+        "start": args.start,
+        "tokens": args.tokens,
+        "steps": shown.iter().map(|(index, step)| serde_json::json!({
+            "index": index,
+            "name": step.name,
+            "op": step.op.to_string(),
+            "recipe": step.recipe.to_string(),
+            "rows": step.rows,
+            "columns": step.columns,
+            "dtype": step.dtype.name(),
+        })).collect::<Vec<_>>(),
+    });
+    let text = if args.canonical {
+        plan.canonical()
+    } else {
+        let mut text = format!("{:>4}  {:<34} {:<26} {:>12}\n", "step", "name", "recipe", "output");
+        for (index, step) in shown {
+            let (name, recipe) = (&step.name, step.recipe.to_string());
+            let shape = format!("{}x{} {}", step.rows, step.columns, step.dtype.name());
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "{index:>4}  {name:<34} {recipe:<26} {shape:>12}");
+        }
+        let _ = write!(text, "plan digest {}", plan.digest());
+        text
+    };
+    output.result(&json, &text);
+    Ok(Exit::Success)
+}
