@@ -64,11 +64,8 @@ pub enum Fault {
 /// [`TranscriptError::Encoding`] at the first byte that breaks a rule.
 pub fn check_item(bytes: &[u8], base: usize) -> Result<(), TranscriptError> {
     let mut scanner = Scanner { bytes, at: 0 };
-    let whole = scanner.item(0).and_then(|()| match scanner.at == bytes.len() {
-        true => Ok(()),
-        false => Err((scanner.at, Fault::Trailing)),
-    });
-    whole.map_err(|(at, fault)| TranscriptError::Encoding { offset: base + at, fault })
+    let outcome = scanner.whole();
+    outcome.map_err(|(at, fault)| TranscriptError::Encoding { offset: base + at, fault })
 }
 
 /// Returns the end of the item that starts at `start`, checking its encoding.
@@ -107,6 +104,11 @@ struct Scanner<'a> {
 }
 
 impl Scanner<'_> {
+    fn whole(&mut self) -> Result<(), Refusal> {
+        self.item(0)?;
+        if self.at == self.bytes.len() { Ok(()) } else { Err((self.at, Fault::Trailing)) }
+    }
+
     fn item(&mut self, depth: usize) -> Result<(), Refusal> {
         let start = self.at;
         if depth >= MAX_DEPTH {

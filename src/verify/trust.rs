@@ -1,1 +1,0 @@
-//! Which keys may sign what, and when.

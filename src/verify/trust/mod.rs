@@ -1,0 +1,355 @@
+//! Which keys may sign what, and when.
+//!
+//! The trust file is the verifier's own: nothing in a transcript adds to it. A
+//! key id in a transcript only selects entries; the signature then has to be
+//! valid under the key of the entry.
+
+mod time;
+
+use serde::Deserialize;
+use toml::value::Datetime;
+
+use crate::num::Digest;
+use crate::transcript::Transcript;
+use crate::transcript::key::{KeyError, KeyId, PublicKey};
+
+/// What a key may be used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Signs transcripts.
+    Prover,
+    /// Signs reports about transcripts.
+    Auditor,
+    /// Signs models.
+    Publisher,
+}
+
+impl Role {
+    /// The word in the trust file.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Prover => "prover",
+            Self::Auditor => "auditor",
+            Self::Publisher => "publisher",
+        }
+    }
+}
+
+/// Which models an entry covers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Models {
+    /// Every model (`"*"`).
+    Any,
+    /// Models with one of these names or manifest digests.
+    Listed(Vec<String>),
+}
+
+/// Since when, and why, a key is not trusted any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Revocation {
+    /// Unix time (seconds).
+    pub at: u64,
+    /// The reason, in the words of the trust file.
+    pub reason: String,
+}
+
+/// One `[[key]]` of the trust file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrustedKey {
+    /// Who holds the key.
+    pub name: String,
+    /// The key.
+    pub key: PublicKey,
+    /// What it may be used for.
+    pub role: Role,
+    /// Which models it may be used for.
+    pub models: Models,
+    /// First second of the window (Unix time).
+    pub valid_from: Option<u64>,
+    /// First second after the window (Unix time).
+    pub valid_until: Option<u64>,
+    /// Set if the key is revoked.
+    pub revocation: Option<Revocation>,
+}
+
+/// The keys that the verifier trusts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrustStore {
+    keys: Vec<TrustedKey>,
+}
+
+/// What a signer claims, as far as trust depends on it.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim<'a> {
+    /// Name of the model.
+    pub model_name: &'a str,
+    /// Digest of the model's manifest.
+    pub model_digest: Digest,
+    /// Time of signing (Unix time). The signer's claim; nobody here can check it.
+    pub time: u64,
+    /// The role in which the key was used.
+    pub role: Role,
+}
+
+/// Why a trust file is refused.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TrustError {
+    /// Not TOML, or not of the form of a trust file.
+    #[error("trust file: {reason}")]
+    Form {
+        /// The parser's reason, with line and column.
+        reason: String,
+    },
+    /// A key that cannot be trusted by anybody.
+    #[error("trust file: key {name:?}: {source}")]
+    Key {
+        /// Name of the entry.
+        name: String,
+        /// Why.
+        source: KeyError,
+    },
+    /// A field that makes no sense.
+    #[error("trust file: key {name:?}: {field}: {reason}")]
+    Field {
+        /// Name of the entry.
+        name: String,
+        /// The field.
+        field: &'static str,
+        /// Why.
+        reason: &'static str,
+    },
+}
+
+/// Why a signer is not trusted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Distrust {
+    /// No entry has this id.
+    #[error("key {id} is not in the trust store")]
+    UnknownKey {
+        /// The id.
+        id: KeyId,
+    },
+    /// Entries have this id, but the signature is not theirs.
+    #[error("the signature is not valid under key {id} of {name:?}")]
+    BadSignature {
+        /// The id.
+        id: KeyId,
+        /// Name of the first entry with it.
+        name: String,
+    },
+    /// The key is revoked, whatever time the transcript claims: whoever stole a
+    /// key can claim an early time.
+    #[error("the key of {name:?} was revoked at {at}: {reason}")]
+    Revoked {
+        /// Name of the entry.
+        name: String,
+        /// When.
+        at: String,
+        /// Why.
+        reason: String,
+    },
+    /// The key is for something else.
+    #[error("the key of {name:?} is trusted as {found}, not as {expected}")]
+    WrongRole {
+        /// Name of the entry.
+        name: String,
+        /// Role of the entry.
+        found: &'static str,
+        /// Role that is needed.
+        expected: &'static str,
+    },
+    /// The claimed time is outside the window.
+    #[error("the claimed time {claimed} is {side} of the key of {name:?}, {limit}")]
+    OutOfWindow {
+        /// Name of the entry.
+        name: String,
+        /// The claimed time.
+        claimed: String,
+        /// Which side was crossed.
+        side: &'static str,
+        /// The crossed limit.
+        limit: String,
+    },
+    /// The key is for other models.
+    #[error("the key of {name:?} is not trusted for model {model:?} with manifest {digest}")]
+    OtherModel {
+        /// Name of the entry.
+        name: String,
+        /// Claimed name of the model.
+        model: String,
+        /// Its manifest digest.
+        digest: Digest,
+    },
+}
+
+impl TrustStore {
+    /// Reads a trust file.
+    ///
+    /// # Errors
+    /// [`TrustError`]: unknown fields, weak keys and empty windows are refused
+    /// here, before any transcript is looked at.
+    pub fn from_toml(text: &str) -> Result<Self, TrustError> {
+        let file: TrustFile =
+            toml::from_str(text).map_err(|error| TrustError::Form { reason: error.to_string() })?;
+        let keys = file.key.into_iter().map(TrustedKey::from_entry).collect::<Result<_, _>>()?;
+        Ok(Self { keys })
+    }
+
+    /// All entries, in file order.
+    pub fn keys(&self) -> &[TrustedKey] {
+        &self.keys
+    }
+
+    /// Finds who signed a transcript and whether they may: signature first, then
+    /// revocation, role, window and model.
+    ///
+    /// # Errors
+    /// [`Distrust`], a sentence for the report.
+    pub fn authenticate(&self, transcript: &Transcript) -> Result<&TrustedKey, Distrust> {
+        let id = transcript.key_id();
+        let mut named = self.keys.iter().filter(|entry| entry.key.id() == id).peekable();
+        let Some(first) = named.peek() else { return Err(Distrust::UnknownKey { id }) };
+        let name = first.name.clone();
+        let Some(signer) = named.find(|entry| transcript.verify_signature(&entry.key).is_ok())
+        else {
+            return Err(Distrust::BadSignature { id, name });
+        };
+        let statement = transcript.statement();
+        self.judge(
+            &signer.key,
+            &Claim {
+                model_name: &statement.model.name,
+                model_digest: statement.model.digest,
+                time: statement.claimed_time,
+                role: Role::Prover,
+            },
+        )
+    }
+
+    /// Says whether a key may make this claim. The signature is checked before.
+    ///
+    /// A key may have several entries; one that allows the claim is enough, one
+    /// that is revoked spoils them all.
+    ///
+    /// # Errors
+    /// [`Distrust`]; with several entries, the reason of the last one.
+    pub fn judge(&self, key: &PublicKey, claim: &Claim) -> Result<&TrustedKey, Distrust> {
+        let entries = || self.keys.iter().filter(|entry| entry.key == *key);
+        for entry in entries() {
+            if let Some(revocation) = &entry.revocation {
+                return Err(Distrust::Revoked {
+                    name: entry.name.clone(),
+                    at: time::rfc3339(revocation.at),
+                    reason: revocation.reason.clone(),
+                });
+            }
+        }
+        let mut reason = Distrust::UnknownKey { id: key.id() };
+        for entry in entries() {
+            match entry.allows(claim) {
+                Ok(()) => return Ok(entry),
+                Err(refusal) => reason = refusal,
+            }
+        }
+        Err(reason)
+    }
+}
+
+impl TrustedKey {
+    fn allows(&self, claim: &Claim) -> Result<(), Distrust> {
+        let name = self.name.clone();
+        if self.role != claim.role {
+            let (found, expected) = (self.role.word(), claim.role.word());
+            return Err(Distrust::WrongRole { name, found, expected });
+        }
+        let early = self.valid_from.filter(|&from| claim.time < from);
+        let late = self.valid_until.filter(|&until| claim.time >= until);
+        let crossed = early.map(|limit| ("before the window", limit));
+        if let Some((side, limit)) = crossed.or(late.map(|limit| ("after the window", limit))) {
+            let (claimed, limit) = (time::rfc3339(claim.time), time::rfc3339(limit));
+            return Err(Distrust::OutOfWindow { name, claimed, side, limit });
+        }
+        let covered = match &self.models {
+            Models::Any => true,
+            Models::Listed(models) => {
+                let digest = claim.model_digest.to_string();
+                models.iter().any(|model| model == claim.model_name || *model == digest)
+            }
+        };
+        if !covered {
+            let (model, digest) = (claim.model_name.to_owned(), claim.model_digest);
+            return Err(Distrust::OtherModel { name, model, digest });
+        }
+        Ok(())
+    }
+
+    fn from_entry(entry: Entry) -> Result<Self, TrustError> {
+        let name = entry.name;
+        let key = PublicKey::from_text(&entry.public_key)
+            .map_err(|source| TrustError::Key { name: name.clone(), source })?;
+        let field = |field, reason| TrustError::Field { name: name.clone(), field, reason };
+        let seconds = |label, time: Option<Datetime>| {
+            let seconds = time.as_ref().map(time::unix_seconds).transpose();
+            seconds.map_err(|reason| field(label, reason))
+        };
+        let valid_from = seconds("valid_from", entry.valid_from)?;
+        let valid_until = seconds("valid_until", entry.valid_until)?;
+        if let (Some(from), Some(until)) = (valid_from, valid_until)
+            && from >= until
+        {
+            return Err(field("valid_until", "not after valid_from"));
+        }
+        let revocation = match (seconds("revoked_at", entry.revoked_at)?, entry.reason) {
+            (Some(at), Some(reason)) => Some(Revocation { at, reason }),
+            (Some(_), None) => return Err(field("reason", "missing beside revoked_at")),
+            (None, Some(_)) => return Err(field("revoked_at", "missing beside reason")),
+            (None, None) => None,
+        };
+        let models = match entry.models {
+            ModelList::One(star) if star == "*" => Models::Any,
+            ModelList::One(_) => return Err(field("models", "must be \"*\" or a list")),
+            ModelList::Many(list) if list.is_empty() => {
+                return Err(field("models", "lists no model"));
+            }
+            ModelList::Many(list) if list.iter().any(|model| model == "*") => {
+                return Err(field("models", "\"*\" stands alone, not in a list"));
+            }
+            ModelList::Many(list) => Models::Listed(list),
+        };
+        let role = entry.role;
+        Ok(Self { name, key, role, models, valid_from, valid_until, revocation })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TrustFile {
+    #[serde(default)]
+    key: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    name: String,
+    public_key: String,
+    role: Role,
+    models: ModelList,
+    valid_from: Option<Datetime>,
+    valid_until: Option<Datetime>,
+    revoked_at: Option<Datetime>,
+    reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum ModelList {
+    One(String),
+    Many(Vec<String>),
+}
+
+#[cfg(test)]
+mod tests;
