@@ -1,6 +1,7 @@
 //! Verifiable AI inference, bit for bit.
 
 pub mod conformance;
+pub mod data;
 pub mod engine;
 pub mod isa;
 pub mod model;

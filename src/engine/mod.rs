@@ -3,6 +3,8 @@
 //! Producing is the CUDA engine with a recording tap, verifying the emulator
 //! with a comparing tap. Engines see steps, never model code.
 
+#[cfg(feature = "cuda")]
+pub mod cuda;
 pub mod emulator;
 pub mod generate;
 mod schedule;

@@ -8,6 +8,8 @@
 
 pub mod argmax;
 pub mod attention;
+pub mod catalog;
+pub mod cublaslt;
 pub mod elementwise;
 pub mod embedding;
 mod error;
