@@ -62,10 +62,14 @@ impl Places {
                 }
             }
             if let Some(cache) = &self.cache {
-                looked.push(format!("Hugging Face cache {}", cache.display()));
-                if let Some(found) = one(name, in_cache(cache, name))? {
+                let entries = in_cache(cache, name);
+                let snapshots = entries.iter().filter_map(|entry| snapshot(entry)).collect();
+                if let Some(found) = one(name, snapshots)? {
                     return Ok(found);
                 }
+                looked.push(format!("Hugging Face cache {}", cache.display()));
+                let incomplete = |p: &PathBuf| format!("{} (no snapshot of main)", p.display());
+                looked.extend(entries.iter().map(incomplete));
             }
         }
         Err(ModelError::NotFound { name: name.into(), looked })
@@ -105,20 +109,17 @@ fn in_folder(folder: &Path, name: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Snapshots of cached models called `name`, each at the revision its `main`
-/// branch points to.
+/// Entries of the cache for models called `name`.
 fn in_cache(cache: &Path, name: &str) -> Vec<PathBuf> {
     let called = |entry: &str| {
         cached_name(entry).is_some_and(|full| {
             same(&full, name) || full.split_once('/').is_some_and(|(_, own)| same(own, name))
         })
     };
-    entries(cache)
-        .filter(|(entry, _)| called(entry))
-        .filter_map(|(_, path)| snapshot(&path))
-        .collect()
+    entries(cache).filter(|(entry, _)| called(entry)).map(|(_, path)| path).collect()
 }
 
+/// The snapshot of a cache entry that its `main` branch points to.
 fn snapshot(entry: &Path) -> Option<PathBuf> {
     let revision = fs::read_to_string(entry.join("refs").join("main")).ok()?;
     let revision = revision.trim();
