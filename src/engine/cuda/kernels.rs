@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use cudarc::driver::{
-    CudaFunction, CudaSlice, CudaStream, LaunchArgs, LaunchConfig, PushKernelArg,
+    CudaFunction, CudaModule, CudaSlice, CudaStream, LaunchArgs, LaunchConfig, PushKernelArg,
 };
 use cudarc::nvrtc::Ptx;
 
@@ -42,15 +42,16 @@ type Output<T> = Result<CudaSlice<T>, EngineError>;
 
 impl Kernels {
     pub(super) fn load(device: &Device) -> Result<Self, EngineError> {
+        let elementwise = own(device, "elementwise.cu")?;
         Ok(Self {
             stream: Arc::clone(&device.stream),
-            gather_rows: function(device, "embedding.cu", "gather_rows")?,
-            rms_norm: function(device, "rms_norm.cu", "rms_norm")?,
-            rope: function(device, "rope.cu", "rope")?,
-            attention: function(device, "attention.cu", "attention")?,
-            add: function(device, "elementwise.cu", "add")?,
-            silu_mul: function(device, "elementwise.cu", "silu_mul")?,
-            argmax: function(device, "argmax.cu", "argmax")?,
+            gather_rows: function(&own(device, "embedding.cu")?, "gather_rows")?,
+            rms_norm: function(&own(device, "rms_norm.cu")?, "rms_norm")?,
+            rope: function(&own(device, "rope.cu")?, "rope")?,
+            attention: function(&own(device, "attention.cu")?, "attention")?,
+            add: function(&elementwise, "add")?,
+            silu_mul: function(&elementwise, "silu_mul")?,
+            argmax: function(&own(device, "argmax.cu")?, "argmax")?,
         })
     }
 
@@ -213,21 +214,31 @@ impl Kernels {
     }
 }
 
-/// Compiles one source and loads one kernel of it.
-fn function(device: &Device, file: &'static str, name: &str) -> Result<CudaFunction, EngineError> {
-    let failed = |call: &'static str, reason: String| EngineError::Device {
-        step: format!("kernel {name}"),
-        call,
-        reason,
-    };
-    let source =
-        data::kernel(file).ok_or_else(|| failed("embedding", format!("{file} is missing")))?;
-    let code = nvrtc::compile(file, source).map_err(|e| failed("NVRTC", e.to_string()))?;
-    let module = device
-        .context
-        .load_module(Ptx::from_binary(code))
-        .map_err(|e| failed("cuModuleLoadData", e.to_string()))?;
-    module.load_function(name).map_err(|e| failed("cuModuleGetFunction", e.to_string()))
+/// Compiles and loads one of the engine's own sources.
+fn own(device: &Device, file: &'static str) -> Result<Arc<CudaModule>, EngineError> {
+    let source = data::kernel(file).ok_or_else(|| EngineError::Device {
+        step: file.into(),
+        call: "embedding",
+        reason: "the source is missing".into(),
+    })?;
+    load_module(device, file, source)
+}
+
+/// Compiles and loads a source.
+pub(super) fn load_module(
+    device: &Device,
+    file: &str,
+    source: &str,
+) -> Result<Arc<CudaModule>, EngineError> {
+    let code = nvrtc::compile(file, source).map_err(device_error(file, "NVRTC"))?;
+    let module = device.context.load_module(Ptx::from_binary(code));
+    module.map_err(device_error(file, "cuModuleLoadData"))
+}
+
+/// Finds a kernel of a loaded source.
+pub(super) fn function(module: &Arc<CudaModule>, name: &str) -> Result<CudaFunction, EngineError> {
+    let step = format!("kernel {name}");
+    module.load_function(name).map_err(device_error(&step, "cuModuleGetFunction"))
 }
 
 /// Launches.

@@ -52,7 +52,7 @@ impl CudaEngine {
     /// [`EngineError::Refused`] if the catalogue was not measured with this
     /// device's library; [`EngineError::Device`].
     pub fn new(
-        device: Device,
+        device: &Device,
         catalog: Catalog,
         max_positions: usize,
     ) -> Result<Self, EngineError> {
@@ -68,10 +68,10 @@ impl CudaEngine {
             });
         }
         Ok(Self {
-            kernels: Kernels::load(&device)?,
+            kernels: Kernels::load(device)?,
             gemm: Gemm::new(&device.stream, catalog)?,
             environment: device.environment().clone(),
-            stream: device.stream,
+            stream: Arc::clone(&device.stream),
             weights: HashMap::new(),
             caches: BTreeMap::new(),
             frequencies: BTreeMap::new(),
