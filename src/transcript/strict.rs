@@ -209,6 +209,3 @@ const ARRAY: u8 = 4;
 const MAP: u8 = 5;
 const TAG: u8 = 6;
 const SIMPLE: u8 = 7;
-
-#[cfg(test)]
-mod tests;

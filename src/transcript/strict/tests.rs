@@ -1,1 +1,0 @@
-//! See `tests/transcript.rs` for the refusals of whole files.
