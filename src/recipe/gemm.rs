@@ -2,9 +2,11 @@
 //!
 //! A walk is a chain of block FMAs over ascending k: the way one output element
 //! of a matrix product is accumulated when no other warp or kernel shares its K
-//! range. This file is the slow, obvious form, the oracle of every fast one.
+//! range. The functions are the slow, obvious form, the oracle of the fast one,
+//! [`Walk`], which gives the same bits.
 
-use crate::isa::mma::{MmaProfile, block_fma};
+use crate::isa::mma::lanes::Rows;
+use crate::isa::mma::{MmaProfile, Simd, block_fma};
 use crate::num::{Bf16, F32};
 
 /// Continues a walk: adds `Σ a[k]·b[k]` to the accumulator `c`.
@@ -22,6 +24,69 @@ pub fn walk(profile: &MmaProfile, a: &[Bf16], b: &[Bf16], c: F32) -> F32 {
     assert_eq!(a.len(), b.len(), "factors of a walk");
     let n_fma = usize::from(profile.n_fma);
     a.chunks(n_fma).zip(b.chunks(n_fma)).fold(c, |c, (a, b)| block_fma(profile, a, b, c))
+}
+
+/// Walks through the vector lanes of the machine at hand: the same bits as the
+/// functions of this module, on every [`Simd`].
+///
+/// Work is divided between threads by columns: [`Walk::rows`] once, then
+/// [`Walk::continue_into`] for disjoint ranges of B. One thread sees a whole walk,
+/// so the number of threads cannot change a bit.
+#[derive(Clone, Copy, Debug)]
+pub struct Walk {
+    profile: MmaProfile,
+    simd: Simd,
+}
+
+impl Walk {
+    /// Walks with these parameters on this instruction set.
+    pub fn new(profile: &MmaProfile, simd: Simd) -> Self {
+        Self { profile: *profile, simd }
+    }
+
+    /// Parameters of the block FMA.
+    pub fn profile(&self) -> &MmaProfile {
+        &self.profile
+    }
+
+    /// Decodes rows of A, to be used with any number of column ranges.
+    ///
+    /// # Panics
+    /// If `k` is zero or `a` is not a whole number of rows of `k`.
+    pub fn rows<'a>(&self, a: &'a [Bf16], k: usize) -> Rows<'a> {
+        Rows::new(&self.profile, a, k)
+    }
+
+    /// Continues one walk per output element, as [`walk_into`].
+    ///
+    /// # Shape
+    /// `rows`: `[m, k]`; `b`: `[n, k]`; `out`: `[m, n]` live accumulators.
+    ///
+    /// # Panics
+    /// If `b` is not a whole number of columns of `k`, or `out` is not `m·n`.
+    pub fn continue_into(&self, rows: &Rows<'_>, b: &[Bf16], out: &mut [F32]) {
+        self.simd.walk_into(rows, b, out);
+    }
+
+    /// [`walk_into`].
+    ///
+    /// # Panics
+    /// As [`walk_into`].
+    pub fn walk_into(&self, a: &[Bf16], b: &[Bf16], k: usize, out: &mut [F32]) {
+        if k > 0 {
+            self.continue_into(&self.rows(a, k), b, out);
+        }
+    }
+
+    /// [`single_walk`].
+    ///
+    /// # Panics
+    /// As [`single_walk`].
+    pub fn single_walk(&self, a: &[Bf16], b: &[Bf16], m: usize, n: usize, k: usize) -> Vec<F32> {
+        let mut out = vec![F32::ZERO; m * n];
+        self.walk_into(a, b, k, &mut out);
+        out
+    }
 }
 
 /// Returns the raw accumulators of `a · bᵀ`: one walk over all of K from `+0`
@@ -112,6 +177,40 @@ mod tests {
         }
         assert_eq!(walk(hopper, &ones, &together, F32::ONE), F32(0x3f80_0001));
         assert_eq!(walk(hopper, &ones, &apart, F32::ONE), F32::ONE);
+    }
+
+    #[test]
+    fn every_instruction_set_gives_the_bits_of_the_functions() {
+        let profile = Profile::by_id("h200").unwrap();
+        let hopper = profile.mma("bf16").unwrap();
+        let (m, n, k) = (3, 70, 45);
+        let code = |i: usize| Bf16((i as u32).wrapping_mul(0x9e37_79b1) as u16 & 0xbfff);
+        let a: Vec<_> = (0..m * k).map(code).collect();
+        let b: Vec<_> = (7..7 + n * k).map(code).collect();
+        let expected = single_walk(hopper, &a, &b, m, n, k);
+        for simd in Simd::available() {
+            let walk = Walk::new(hopper, simd);
+            assert_eq!(walk.single_walk(&a, &b, m, n, k), expected, "{}", simd.name());
+
+            // In two ranges of columns, and continued from a live accumulator.
+            let rows = walk.rows(&a, k);
+            let mut halves = vec![expected.clone(), expected[..m * 30].to_vec()];
+            let mut again = halves.clone();
+            for (start, end, out) in [(0, 70, 0), (40, 70, 1)] {
+                walk.continue_into(&rows, &b[start * k..end * k], &mut halves[out]);
+                walk_into(hopper, &a, &b[start * k..end * k], k, &mut again[out]);
+            }
+            assert_eq!(halves, again, "{}", simd.name());
+        }
+    }
+
+    #[test]
+    fn a_product_without_terms_is_zero() {
+        let profile = Profile::by_id("h200").unwrap();
+        let walk = Walk::new(profile.mma("bf16").unwrap(), Simd::detect());
+        assert_eq!(walk.single_walk(&[], &[], 2, 2, 0), [F32::ZERO; 4]);
+        assert_eq!(walk.single_walk(&[], &[Bf16::ZERO; 4], 0, 2, 2), []);
+        assert_eq!(walk.single_walk(&[Bf16::ZERO; 4], &[], 2, 0, 2), []);
     }
 
     #[test]

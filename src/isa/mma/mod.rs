@@ -7,14 +7,17 @@
 
 mod block_fma;
 mod block_scale;
+mod dispatch;
 mod emulated;
 mod format;
 mod fp64;
 mod instruction;
+pub mod lanes;
 mod round;
 
 pub use block_fma::{MAX_PRODUCTS, add_block, block_fma};
 pub use block_scale::{ScaleFormat, Scales, block_scale};
+pub use dispatch::Simd;
 pub use emulated::emulated_fp8;
 pub use format::{Format, Number, Term};
 pub use fp64::fma_chain;

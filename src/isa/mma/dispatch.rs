@@ -1,0 +1,116 @@
+//! Which compiled form of the lanes runs: portable, AVX2 or AVX-512.
+//!
+//! All forms are one source ([`super::lanes`]) and give the same bits. The choice
+//! is a value that is passed down, so that tests can run each.
+#![allow(unsafe_code)] // calls of functions compiled for detected features
+
+use super::lanes::{Blocks, Rows, product};
+use crate::num::{Bf16, F32};
+
+/// An instruction set that the running machine has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Simd(Kind);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Portable,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+impl Simd {
+    /// What every machine of the target has.
+    pub const PORTABLE: Self = Self(Kind::Portable);
+
+    /// The widest form that this machine runs.
+    pub fn detect() -> Self {
+        Self::available().pop().unwrap_or(Self::PORTABLE)
+    }
+
+    /// All forms that this machine runs, narrowest first.
+    pub fn available() -> Vec<Self> {
+        #[allow(unused_mut)]
+        let mut all = vec![Self::PORTABLE];
+        #[cfg(target_arch = "x86_64")]
+        {
+            if is_x86_feature_detected!("avx2") {
+                all.push(Self(Kind::Avx2));
+            }
+            if is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("avx512dq")
+            {
+                all.push(Self(Kind::Avx512));
+            }
+        }
+        all
+    }
+
+    /// The name for reports.
+    pub fn name(self) -> &'static str {
+        match self.0 {
+            Kind::Portable => "portable",
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => "avx512",
+        }
+    }
+
+    /// Continues the walks of all rows with all columns: `out += rows · bᵀ`.
+    /// Returns how many blocks were left to the scalar text.
+    ///
+    /// # Shape
+    /// `b`: `[n, k]`; `out`: `[m, n]` live accumulators.
+    ///
+    /// # Panics
+    /// If `b` is not a whole number of columns or `out` is not `m·n`.
+    pub fn walk_into(self, rows: &Rows<'_>, b: &[Bf16], out: &mut [F32]) -> usize {
+        assert!(b.len().is_multiple_of(rows.k()), "{} codes in columns of {}", b.len(), rows.k());
+        let n = b.len() / rows.k();
+        assert_eq!(out.len(), rows.count() * n, "accumulators of a product");
+        if out.is_empty() {
+            return 0;
+        }
+        match self.0 {
+            Kind::Portable => portable(rows, b, out),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: a `Simd` of this kind is only made by `available`, after it saw
+            // the feature; the function has no other requirement.
+            Kind::Avx2 => unsafe { avx2(rows, b, out) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above; `available` saw all four features.
+            Kind::Avx512 => unsafe { avx512(rows, b, out) },
+        }
+    }
+}
+
+fn portable(rows: &Rows<'_>, b: &[Bf16], out: &mut [F32]) -> usize {
+    choose::<16>(rows, b, out)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn avx2(rows: &Rows<'_>, b: &[Bf16], out: &mut [F32]) -> usize {
+    choose::<32>(rows, b, out)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
+fn avx512(rows: &Rows<'_>, b: &[Bf16], out: &mut [F32]) -> usize {
+    choose::<64>(rows, b, out)
+}
+
+/// Runs the kernel for the profile's block length in panels of `W` columns: as
+/// many as four vector registers of sums hold.
+#[inline(always)]
+fn choose<const W: usize>(rows: &Rows<'_>, b: &[Bf16], out: &mut [F32]) -> usize {
+    match rows.blocks() {
+        Blocks::Eight(blocks) => product::<8, W>(rows, blocks, b, out),
+        Blocks::Sixteen(blocks) => product::<16, W>(rows, blocks, b, out),
+        Blocks::Scalar => rows.walk_scalar(b, out),
+    }
+}
