@@ -1,6 +1,8 @@
 //! The kernels and catalogues that the crate carries, by name, and the compiler
 //! options that belong to the kernels. A verifier needs no other copy of them.
 
+use crate::num::{Digest, sha256};
+
 /// Kernel sources of the CUDA engine by file name, in ascending order.
 /// `common.cuh` is prepended to each of the others.
 pub const KERNELS: &[(&str, &str)] = &[
@@ -35,6 +37,11 @@ pub const CATALOGS: &[(&str, &str)] =
 /// Looks a kernel source up by its file name.
 pub fn kernel(name: &str) -> Option<&'static str> {
     KERNELS.iter().find(|(file, _)| *file == name).map(|(_, text)| *text)
+}
+
+/// SHA-256 of every kernel source, by file name, in ascending order.
+pub fn kernel_digests() -> impl ExactSizeIterator<Item = (&'static str, Digest)> {
+    KERNELS.iter().map(|(name, text)| (*name, sha256(&[text.as_bytes()])))
 }
 
 #[cfg(test)]

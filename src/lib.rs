@@ -1,5 +1,6 @@
 //! Verifiable AI inference, bit for bit.
 
+pub mod cli;
 pub mod conformance;
 pub mod data;
 pub mod engine;

@@ -1,3 +1,7 @@
-//! The command line.
+//! The command line of `attest`.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    attest::cli::main()
+}

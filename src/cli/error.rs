@@ -7,7 +7,7 @@ use crate::transcript::{RefusalClass, TranscriptError};
 
 /// What the process exits with; the table of `attest help`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Exit {
+pub(super) enum Exit {
     /// Done, or VERIFIED.
     Success,
     /// MISMATCH: authentic, but re-execution differs; or vectors that differ.
@@ -26,7 +26,7 @@ pub enum Exit {
 
 impl Exit {
     /// The number.
-    pub fn code(self) -> u8 {
+    pub(super) fn code(self) -> u8 {
         match self {
             Self::Success => 0,
             Self::Mismatch => 1,
@@ -41,24 +41,24 @@ impl Exit {
 
 /// Why a command stopped.
 #[derive(Debug)]
-pub struct Failure {
+pub(super) struct Failure {
     /// The exit code's meaning.
-    pub exit: Exit,
+    pub(super) exit: Exit,
     /// What failed: the object and the numbers.
-    pub message: String,
+    pub(super) message: String,
     /// What to do about it.
-    pub hint: Option<String>,
+    pub(super) hint: Option<String>,
 }
 
 impl Failure {
     /// A failure without a hint.
-    pub fn new(exit: Exit, message: impl Into<String>) -> Self {
+    pub(super) fn new(exit: Exit, message: impl Into<String>) -> Self {
         Self { exit, message: message.into(), hint: None }
     }
 
     /// Adds what to do about it.
     #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }

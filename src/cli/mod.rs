@@ -3,6 +3,7 @@
 
 mod conformance;
 mod doctor;
+mod engines;
 mod error;
 mod inspect;
 mod keygen;

@@ -9,16 +9,16 @@ use super::error::Failure;
 
 /// How to print.
 #[derive(Clone, Copy, Debug)]
-pub struct Output {
+pub(super) struct Output {
     /// One JSON value on stdout instead of text.
-    pub json: bool,
+    pub(super) json: bool,
     /// Nothing but the exit code.
-    pub quiet: bool,
+    pub(super) quiet: bool,
 }
 
 impl Output {
     /// Prints a result: the JSON value or the text.
-    pub fn result(&self, json: &serde_json::Value, text: &str) {
+    pub(super) fn result(&self, json: &serde_json::Value, text: &str) {
         if self.quiet {
             return;
         }
@@ -29,14 +29,14 @@ impl Output {
     }
 
     /// Prints a diagnostic.
-    pub fn note(&self, text: &str) {
+    pub(super) fn note(&self, text: &str) {
         if !self.quiet {
             let _ = writeln!(std::io::stderr().lock(), "{text}");
         }
     }
 
     /// Prints a failure: to stderr, and as JSON to stdout if that is wanted.
-    pub fn failure(&self, failure: &Failure) {
+    pub(super) fn failure(&self, failure: &Failure) {
         self.note(&format!("error: {}", failure.message));
         if let Some(hint) = &failure.hint {
             self.note(&format!("hint: {hint}"));
@@ -50,7 +50,7 @@ impl Output {
     }
 
     /// Progress of something that may take longer than a second.
-    pub fn progress(&self, what: &'static str) -> Progress {
+    pub(super) fn progress(&self, what: &'static str) -> Progress {
         Progress { what, shown: !self.quiet, started: Instant::now(), bar: None, last_line: None }
     }
 }
@@ -58,7 +58,7 @@ impl Output {
 /// Progress with ETA, shown once a second has passed.
 ///
 /// A terminal gets a bar, anything else a line every ten seconds.
-pub struct Progress {
+pub(super) struct Progress {
     what: &'static str,
     shown: bool,
     started: Instant,
@@ -68,7 +68,7 @@ pub struct Progress {
 
 impl Progress {
     /// Tells how much of the work is done.
-    pub fn update(&mut self, done: u64, total: u64) {
+    pub(super) fn update(&mut self, done: u64, total: u64) {
         let elapsed = self.started.elapsed();
         if !self.shown || elapsed < FIRST {
             return;

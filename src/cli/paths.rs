@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use super::error::{Exit, Failure};
 
 /// The signing key's file, if the configuration folder is known.
-pub fn key() -> Option<PathBuf> {
+pub(super) fn key() -> Option<PathBuf> {
     Some(config_folder()?.join("key.pem"))
 }
 
 /// The trust store's file, if the configuration folder is known.
-pub fn trust() -> Option<PathBuf> {
+pub(super) fn trust() -> Option<PathBuf> {
     Some(config_folder()?.join("trust.toml"))
 }
 
@@ -22,18 +22,23 @@ fn config_folder() -> Option<PathBuf> {
     directories::ProjectDirs::from("", "", "attest").map(|dirs| dirs.config_dir().to_path_buf())
 }
 
+/// What to say if the configuration folder is not known.
+pub(super) fn no_folder(option: &str) -> Failure {
+    Failure::new(Exit::Usage, "the configuration folder is not known: HOME is not set")
+        .hint(format!("name the file with {option}, or set ATTEST_CONFIG"))
+}
+
 /// Reads a file named on the command line.
-pub fn read(path: &std::path::Path) -> Result<Vec<u8>, Failure> {
+pub(super) fn read(path: &std::path::Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(path)
         .map_err(|error| Failure::new(Exit::Usage, format!("{}: {error}", path.display())))
 }
 
 /// Writes a file next to its place and moves it there, so that an interrupted
 /// write leaves no half file.
-pub fn write(path: &std::path::Path, bytes: &[u8]) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| {
-        Failure::new(Exit::Usage, format!("{}: {error}", path.display()))
-    };
+pub(super) fn write(path: &std::path::Path, bytes: &[u8]) -> Result<(), Failure> {
+    let failed =
+        |error: std::io::Error| Failure::new(Exit::Usage, format!("{}: {error}", path.display()));
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".partial");
     let partial = path.with_file_name(name);

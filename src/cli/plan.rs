@@ -13,7 +13,7 @@ use crate::plan::{Pass, Stack};
 
 /// Arguments of `attest plan`.
 #[derive(ClapArgs, Debug)]
-pub struct Args {
+pub(super) struct Args {
     /// Model name or folder.
     #[arg(long)]
     model: String,
@@ -32,7 +32,7 @@ pub struct Args {
 }
 
 /// Builds and prints the plan.
-pub fn run(args: &Args, output: &Output) -> CommandResult {
+pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     let folder = Places::from_env().resolve(&args.model)?;
     let config = Config::from_json(&paths::read(&folder.join("config.json"))?)?;
     let pass = Pass { index: 0, start: args.start as usize, tokens: args.tokens as usize };

@@ -57,7 +57,7 @@ impl<'a> Emulator<'a> {
     fn linear(&self, step: &Step, x: &[Bf16], k: usize) -> Result<Vec<Bf16>, EngineError> {
         let weight = self.weight(step)?;
         let n = step.columns;
-        if weight.len() != n * k || k == 0 || x.len() % k != 0 {
+        if weight.len() != n * k || k == 0 || !x.len().is_multiple_of(k) {
             return Err(fault(step, "weight and input do not fit"));
         }
         let m = x.len() / k;

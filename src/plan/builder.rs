@@ -89,7 +89,7 @@ impl PlanBuilder {
         eps: F32,
         width: usize,
     ) -> Result<Value, PlanError> {
-        if width == 0 || x.columns % width != 0 {
+        if width == 0 || !x.columns.is_multiple_of(width) {
             return Err(self.columns(name, width, x.columns));
         }
         let lanes = match self.stack {
@@ -132,7 +132,7 @@ impl PlanBuilder {
         theta: u64,
         head_dim: usize,
     ) -> Result<Value, PlanError> {
-        if head_dim == 0 || x.columns % head_dim != 0 {
+        if head_dim == 0 || !x.columns.is_multiple_of(head_dim) {
             return Err(self.columns(name, head_dim, x.columns));
         }
         let op = Op::Rope { theta, head_dim };

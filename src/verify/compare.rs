@@ -9,7 +9,7 @@ use crate::plan::{LOGITS, Pass, Step};
 
 /// What a transcript says of one output.
 #[derive(Clone, Copy, Debug)]
-pub enum Expected<'a> {
+pub(super) enum Expected<'a> {
     /// Its bytes.
     Bytes(&'a [u8]),
     /// The SHA-256 of its bytes.
@@ -18,17 +18,17 @@ pub enum Expected<'a> {
 
 /// Compares outputs with what a transcript says of them.
 #[derive(Debug, Default)]
-pub struct CompareTap<'a, P> {
+pub(super) struct CompareTap<'a, P> {
     /// Expected logits, by pass.
-    pub logits: Vec<Expected<'a>>,
+    pub(super) logits: Vec<Expected<'a>>,
     /// Expected digests of step outputs, by pass and step index.
-    pub trace: HashMap<(usize, usize), Digest>,
+    pub(super) trace: HashMap<(usize, usize), Digest>,
     /// The first difference.
-    pub finding: Option<Finding>,
+    pub(super) finding: Option<Finding>,
     /// Outputs compared and found equal.
-    pub compared: usize,
+    pub(super) compared: usize,
     /// Is told how much of the work is done.
-    pub progress: P,
+    pub(super) progress: P,
 }
 
 impl<P: FnMut(u64, u64)> Tap for CompareTap<'_, P> {

@@ -1,5 +1,450 @@
-//! Checking a transcript.
+//! Checking a transcript: the ordered list of checks (`spec/verification.md`).
+//!
+//! What a verdict depends on is this module and everything to its left. It takes
+//! bytes and a model, not paths.
 
 mod compare;
+mod environment;
 pub mod report;
 pub mod trust;
+
+use std::collections::HashMap;
+
+use crate::engine::emulator::Emulator;
+use crate::engine::generate::{self, StopRule};
+use crate::engine::run;
+use crate::model::{Kind, Model, ModelError};
+use crate::num::{Bf16, Digest, Tensor};
+use crate::plan::Plan;
+use crate::recipe::argmax::argmax_row;
+use crate::transcript::statement::{ModelManifest, Statement};
+use crate::transcript::{TRACE_SECTION, Transcript};
+use crate::transcript::{capture, leaf::LeafHeader, merkle};
+
+use compare::{CompareTap, Expected};
+use environment::{Known, Refusal, check_plans, look_up};
+use report::{Outcome, Report, Subject, Verdict};
+use trust::{Distrust, TrustStore};
+
+/// Whose signature counts.
+#[derive(Debug)]
+pub enum Anchor<'a> {
+    /// The keys of a trust store.
+    Store(&'a TrustStore),
+    /// Anybody's: signature and trust are skipped and the verdict is UNTRUSTED at
+    /// best.
+    Anyone,
+    /// None was given.
+    Nothing,
+}
+
+/// What to verify, against what.
+pub struct Request<'a> {
+    /// The transcript's file.
+    pub file: Vec<u8>,
+    /// Whose signature counts.
+    pub anchor: Anchor<'a>,
+    /// The nonce that was asked for, if one was.
+    pub nonce: Option<Vec<u8>>,
+    /// Opens the model that a manifest names.
+    pub open_model: &'a dyn Fn(&ModelManifest) -> Result<Model, ModelError>,
+    /// Is told how much of the re-execution is done.
+    pub progress: &'a mut dyn FnMut(u64, u64),
+}
+
+/// A report and what it is about.
+#[derive(Debug)]
+pub struct Verified {
+    /// The checks.
+    pub report: Report,
+    /// The transcript, unless it is malformed.
+    pub transcript: Option<Transcript>,
+    /// Text of the generated tokens, if the model could be opened.
+    pub text: Option<String>,
+}
+
+/// Runs every check and reports them all.
+///
+/// A mismatch is a result, not an error: this function has none.
+pub fn verify(request: Request<'_>) -> Verified {
+    let mut report = Report::default();
+    let transcript = match Transcript::parse(request.file) {
+        Ok(transcript) => transcript,
+        Err(error) => {
+            report.fail(Subject::Encoding, Verdict::Malformed, error.to_string());
+            let report = report.close("not reached: the file is not a transcript");
+            return Verified { report, transcript: None, text: None };
+        }
+    };
+    let statement = transcript.statement();
+    report.pass(
+        Subject::Encoding,
+        format!(
+            "statement of {} bytes, {} sections match their commitments",
+            transcript.statement_bytes().len(),
+            statement.sections.len()
+        ),
+    );
+    check_freshness(&mut report, statement, request.nonce.as_deref());
+    let authentic = check_signer(&mut report, &transcript, &request.anchor);
+    if !authentic {
+        let report = report.close("not reached: the signer is not trusted");
+        return Verified { report, transcript: Some(transcript), text: None };
+    }
+    let mut text = None;
+    let model = (request.open_model)(&statement.model);
+    let report = match check_model(model, statement) {
+        Err(Refusal { leads_to, detail }) => {
+            report.fail(Subject::Model, leads_to, detail);
+            report.close("not reached: the model is not the one stated")
+        }
+        Ok(model) => {
+            let files = model.manifest().files().len();
+            report.pass(Subject::Model, format!("{}: {files} files match", statement.model.name));
+            text = model.tokenizer().decode(&statement.tokens_out).ok();
+            check_prompt(&mut report, statement, &model);
+            check_computation(&mut report, &transcript, &model, request.progress);
+            report.close("not reached")
+        }
+    };
+    Verified { report, transcript: Some(transcript), text }
+}
+
+fn check_freshness(report: &mut Report, statement: &Statement, wanted: Option<&[u8]>) {
+    let stated = statement.nonce.as_deref();
+    let hex = |nonce: Option<&[u8]>| nonce.map_or_else(|| "none".into(), hex::encode);
+    match wanted {
+        None => report.pass(Subject::Freshness, "no nonce was asked for"),
+        Some(_) if wanted == stated => report.pass(Subject::Freshness, "the nonce matches"),
+        Some(_) => report.fail(
+            Subject::Freshness,
+            Verdict::Untrusted,
+            format!("nonce {} was asked for, the transcript has {}", hex(wanted), hex(stated)),
+        ),
+    }
+}
+
+/// Returns whether what follows is worth executing.
+fn check_signer(report: &mut Report, transcript: &Transcript, anchor: &Anchor<'_>) -> bool {
+    let key_id = transcript.key_id();
+    let store = match anchor {
+        Anchor::Store(store) => store,
+        Anchor::Nothing => {
+            let reason = "no trust file was given";
+            report.undecided(Subject::Signature, format!("{reason}: key {key_id} is not known"));
+            report.fail(Subject::Trust, Verdict::Untrusted, reason);
+            return false;
+        }
+        Anchor::Anyone => {
+            let reason = "skipped: any key was to be accepted";
+            report.undecided(Subject::Signature, reason);
+            report.fail(Subject::Trust, Verdict::Untrusted, reason);
+            return true;
+        }
+    };
+    match store.authenticate(transcript) {
+        Ok(key) => {
+            report.pass(Subject::Signature, format!("Ed25519, key {key_id}"));
+            report.pass(Subject::Trust, format!("{:?} may sign as prover", key.name));
+            return true;
+        }
+        Err(reason @ Distrust::BadSignature { .. }) => {
+            report.fail(Subject::Signature, Verdict::Untrusted, reason.to_string());
+        }
+        Err(reason @ Distrust::UnknownKey { .. }) => {
+            report.undecided(Subject::Signature, format!("key {key_id} is not known"));
+            report.fail(Subject::Trust, Verdict::Untrusted, reason.to_string());
+        }
+        Err(
+            reason @ (Distrust::Revoked { .. }
+            | Distrust::WrongRole { .. }
+            | Distrust::OutOfWindow { .. }
+            | Distrust::OtherModel { .. }),
+        ) => {
+            report.pass(Subject::Signature, format!("Ed25519, key {key_id}"));
+            report.fail(Subject::Trust, Verdict::Untrusted, reason.to_string());
+        }
+    }
+    false
+}
+
+fn check_model(model: Result<Model, ModelError>, statement: &Statement) -> Result<Model, Refusal> {
+    let model = model.map_err(|error| Refusal {
+        leads_to: match error.kind() {
+            Kind::Malformed => Verdict::Malformed,
+            Kind::Incomplete => Verdict::Incomplete,
+        },
+        detail: error.to_string(),
+    })?;
+    let found = capture::manifest(&model);
+    let differences = statement.model.differences(&found);
+    if differences.is_empty() {
+        return Ok(model);
+    }
+    Err(Refusal {
+        leads_to: Verdict::Incomplete,
+        detail: format!("{}: {}", model.folder().display(), differences.join("; ")),
+    })
+}
+
+fn check_prompt(report: &mut Report, statement: &Statement, model: &Model) {
+    match model.tokenizer().encode(&statement.prompt) {
+        Ok(tokens) if tokens == statement.tokens_in => {
+            let (bytes, count) = (statement.prompt.len(), tokens.len());
+            report.pass(Subject::Prompt, format!("{bytes} bytes give the {count} token ids"));
+        }
+        Ok(tokens) => {
+            let stated = &statement.tokens_in;
+            let at = tokens.iter().zip(stated).position(|(a, b)| a != b);
+            let at = at.unwrap_or(tokens.len().min(stated.len()));
+            let id = |ids: &[u32]| ids.get(at).map_or("no token".into(), u32::to_string);
+            let detail = format!(
+                "the prompt gives {} tokens, the transcript has {}; token {at} is {} and {} there",
+                tokens.len(),
+                stated.len(),
+                id(&tokens),
+                id(stated)
+            );
+            report.fail(Subject::Prompt, Verdict::Mismatch, detail);
+        }
+        Err(error) => report.fail(Subject::Prompt, Verdict::Mismatch, error.to_string()),
+    }
+}
+
+/// Environment, execution, sampling and coverage.
+fn check_computation(
+    report: &mut Report,
+    transcript: &Transcript,
+    model: &Model,
+    progress: &mut dyn FnMut(u64, u64),
+) {
+    let statement = transcript.statement();
+    let prepared = look_up(statement).and_then(|known| {
+        let layout = generate::layout(
+            model.config(),
+            known.stack,
+            &statement.tokens_in,
+            &statement.tokens_out,
+        );
+        let (plans, tokens) = layout
+            .map_err(|error| Refusal { leads_to: Verdict::Mismatch, detail: error.to_string() })?;
+        let detail = check_plans(statement, &known, &plans)?;
+        let trace = expected_trace(transcript, &plans)?;
+        Ok((known, plans, tokens, detail, trace))
+    });
+    let (known, plans, tokens, detail, trace) = match prepared {
+        Ok(prepared) => prepared,
+        Err(Refusal { leads_to, detail }) => {
+            report.fail(Subject::Environment, leads_to, detail);
+            return;
+        }
+    };
+    report.pass(Subject::Environment, detail);
+    if let Err(detail) = check_rule(statement, model).and_then(|()| check_choices(transcript)) {
+        report.fail(Subject::Sampling, Verdict::Mismatch, detail);
+        return;
+    }
+    let work = Work { known, plans, tokens, trace };
+    execute(report, transcript, model, work, progress);
+}
+
+struct Work {
+    known: Known,
+    plans: Vec<Plan>,
+    tokens: Vec<Vec<u32>>,
+    trace: HashMap<(usize, usize), Digest>,
+}
+
+fn execute(
+    report: &mut Report,
+    transcript: &Transcript,
+    model: &Model,
+    work: Work,
+    progress: &mut dyn FnMut(u64, u64),
+) {
+    let statement = transcript.statement();
+    let logits = (0..statement.logits.count).filter_map(|row| {
+        let bytes = transcript.logits_row(row).map(Expected::Bytes);
+        bytes.or_else(|| transcript.logits_digest(row).map(Expected::Digest))
+    });
+    let due = work.plans.len() + work.trace.len();
+    let mut tap = CompareTap {
+        logits: logits.collect(),
+        trace: work.trace,
+        finding: None,
+        compared: 0,
+        progress,
+    };
+    let positions = statement.tokens_in.len() + statement.tokens_out.len();
+    let mut emulator = Emulator::new(work.known.mma, model.weights(), positions);
+    let chosen = match run(&mut emulator, &work.plans, &work.tokens, &mut tap) {
+        Ok(chosen) => chosen,
+        Err(error) => {
+            report.undecided(Subject::Execution, error.to_string());
+            return;
+        }
+    };
+    if let Some(finding) = tap.finding {
+        let detail = finding.to_string();
+        let finding = Some(finding);
+        let leads_to = Verdict::Mismatch;
+        report.push(Subject::Execution, Outcome::Failed { leads_to, detail, finding });
+        return;
+    }
+    if tap.compared != due {
+        let detail = format!("{} of {due} recorded outputs were compared", tap.compared);
+        report.undecided(Subject::Execution, detail);
+        return;
+    }
+    report.pass(
+        Subject::Execution,
+        format!("{} recorded outputs equal the re-execution's, 0 bits differ", tap.compared),
+    );
+    match check_chosen(statement, chosen.as_ref()) {
+        Ok(()) => report.pass(
+            Subject::Sampling,
+            format!(
+                "{} tokens are the largest logit's, the text ends by {}",
+                statement.tokens_out.len(),
+                statement.finish.word()
+            ),
+        ),
+        Err(detail) => report.fail(Subject::Sampling, Verdict::Mismatch, detail),
+    }
+    report.pass(Subject::Coverage, coverage(statement, &work.plans));
+}
+
+fn coverage(statement: &Statement, plans: &[Plan]) -> String {
+    let steps: usize = plans.iter().map(|plan| plan.steps.len()).sum();
+    let values = statement.logits.count * statement.logits.vocab;
+    format!(
+        "all {} passes, {steps} steps re-executed; {values} logits ({}), {} traced outputs ({})",
+        plans.len(),
+        statement.logits.mode.word(),
+        statement.trace.count,
+        statement.trace.mode.word()
+    )
+}
+
+/// The stated rule is the one we know, with the model's own stop ids.
+fn check_rule(statement: &Statement, model: &Model) -> Result<(), String> {
+    let sampling = &statement.sampling;
+    if sampling.rule != capture::GREEDY {
+        return Err(format!("sampling rule {:?} is not known", sampling.rule));
+    }
+    let mut ids = model.generation().eos_token_id.clone();
+    ids.sort_unstable();
+    ids.dedup();
+    if sampling.stop_ids != ids {
+        return Err(format!(
+            "stop ids are {:?} in the transcript, {ids:?} in the model",
+            sampling.stop_ids
+        ));
+    }
+    if sampling.recorded != model.generation().recorded {
+        return Err("the recorded generation config is not the model's".into());
+    }
+    let rule = StopRule {
+        max_new_tokens: usize::try_from(sampling.max_new_tokens).unwrap_or(usize::MAX),
+        stop_ids: ids,
+    };
+    let count = statement.tokens_out.len();
+    for (index, &token) in statement.tokens_out.iter().enumerate() {
+        let ended = rule.ends(index + 1, token).map(capture::finish_reason);
+        let due = (index + 1 == count).then_some(statement.finish);
+        if ended != due {
+            let word = |end: Option<crate::transcript::statement::FinishReason>| {
+                end.map_or("goes on", |reason| reason.word())
+            };
+            return Err(format!(
+                "after {} tokens the rule says {:?}, the transcript {:?}",
+                index + 1,
+                word(ended),
+                word(due)
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Where the logits are recorded, a wrong choice shows before anything is executed.
+fn check_choices(transcript: &Transcript) -> Result<(), String> {
+    for (index, &token) in transcript.statement().tokens_out.iter().enumerate() {
+        let Some(row) = transcript.logits_row(index as u64) else { return Ok(()) };
+        let largest = argmax_row(&Bf16::from_le_bytes(row)).map_err(|error| error.to_string())?;
+        if largest != token as usize {
+            return Err(format!(
+                "token {index} is {token}, but the largest recorded logit is {largest}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_chosen(statement: &Statement, chosen: Option<&Tensor>) -> Result<(), String> {
+    let chosen = chosen.and_then(Tensor::as_u32).unwrap_or_default();
+    if chosen.len() != statement.tokens_out.len() {
+        return Err(format!(
+            "{} tokens were chosen, the transcript has {}",
+            chosen.len(),
+            statement.tokens_out.len()
+        ));
+    }
+    let pairs = chosen.iter().zip(&statement.tokens_out);
+    match pairs.enumerate().find(|(_, (computed, stated))| computed != stated) {
+        None => Ok(()),
+        Some((index, (computed, stated))) => Err(format!(
+            "token {index} is {stated} in the transcript, but the largest logit is {computed}"
+        )),
+    }
+}
+
+/// Expected digests of traced outputs, by pass and step, bound to the root.
+///
+/// Names and shapes are the verifier's own, so a leaf cannot be moved.
+fn expected_trace(
+    transcript: &Transcript,
+    plans: &[Plan],
+) -> Result<HashMap<(usize, usize), Digest>, Refusal> {
+    let statement = transcript.statement();
+    let mode = statement.trace.mode;
+    let mut expected = HashMap::new();
+    let mut leaves = Vec::new();
+    for plan in plans {
+        for (index, step) in plan.steps.iter().enumerate().filter(|(_, step)| mode.includes(step)) {
+            let Some(digest) = transcript.trace_digest(leaves.len() as u64) else {
+                return Err(Refusal {
+                    leads_to: Verdict::Malformed,
+                    detail: format!(
+                        "the trace ends before pass {}, {}",
+                        plan.pass.index, step.name
+                    ),
+                });
+            };
+            let header = LeafHeader {
+                kind: TRACE_SECTION,
+                pass: plan.pass.index as u64,
+                index: index as u64,
+                name: &step.name,
+                dtype: step.dtype,
+                shape: &[step.rows as u64, step.columns as u64],
+            };
+            leaves.push(header.hash(digest));
+            expected.insert((plan.pass.index, index), digest);
+        }
+    }
+    if leaves.len() as u64 != statement.trace.count {
+        return Err(Refusal {
+            leads_to: Verdict::Malformed,
+            detail: format!("the trace has {} leaves, {} due", statement.trace.count, leaves.len()),
+        });
+    }
+    let root = (!leaves.is_empty()).then(|| merkle::root(&leaves));
+    if root != statement.trace.root {
+        return Err(Refusal {
+            leads_to: Verdict::Malformed,
+            detail: "the trace section does not match its root".into(),
+        });
+    }
+    Ok(expected)
+}

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use cudarc::driver::{CudaContext, CudaStream, DriverError, sys::CUresult};
 use cudarc::{cublaslt, driver, nvrtc};
 
-use crate::data::{KERNELS, NVRTC_OPTIONS};
-use crate::num::{Digest, sha256};
+use crate::data::{NVRTC_OPTIONS, kernel_digests};
+use crate::num::Digest;
 
 /// Why the CUDA engine cannot start here.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -149,14 +149,9 @@ fn describe(context: &CudaContext) -> Result<Environment, EnvironmentError> {
         cuda_driver: format!("{}.{}", cuda / 1000, cuda % 1000 / 10),
         cublaslt,
         nvrtc: format!("{nvrtc_major}.{nvrtc_minor}"),
-        kernels: kernel_digests(),
+        kernels: kernel_digests().collect(),
         nvrtc_options: NVRTC_OPTIONS,
     })
-}
-
-/// SHA-256 of every kernel source that the crate carries, by file name.
-pub fn kernel_digests() -> Vec<(&'static str, Digest)> {
-    KERNELS.iter().map(|(name, text)| (*name, sha256(&[text.as_bytes()]))).collect()
 }
 
 /// Asks the kernel module for its version; no library interface gives it without

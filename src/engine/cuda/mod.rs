@@ -16,7 +16,7 @@ use std::sync::Arc;
 use cudarc::driver::{CudaSlice, CudaStream};
 
 pub use buffer::Buffer;
-pub use environment::{Device, Environment, EnvironmentError, kernel_digests};
+pub use environment::{Device, Environment, EnvironmentError};
 
 use super::{Engine, EngineError, Group};
 use crate::model::Weights;

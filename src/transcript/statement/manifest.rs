@@ -45,6 +45,30 @@ impl ModelManifest {
         self.files.iter().find(|file| file.path == path)
     }
 
+    /// Says, one sentence each, how `found` differs from this manifest; empty if
+    /// it does not.
+    pub fn differences(&self, found: &Self) -> Vec<String> {
+        let mut sentences = Vec::new();
+        for file in &self.files {
+            match found.file(&file.path) {
+                None => sentences.push(format!("{} is missing", file.path)),
+                Some(other) if other.len_bytes != file.len_bytes => sentences.push(format!(
+                    "{} has {} bytes, expected {}",
+                    file.path, other.len_bytes, file.len_bytes
+                )),
+                Some(other) if other.sha256 != file.sha256 => sentences.push(format!(
+                    "{} has SHA-256 {}, expected {}",
+                    file.path, other.sha256, file.sha256
+                )),
+                Some(_) => {}
+            }
+        }
+        for file in found.files.iter().filter(|file| self.file(&file.path).is_none()) {
+            sentences.push(format!("{} is not in the manifest", file.path));
+        }
+        sentences
+    }
+
     /// Checks the rules M1 to M3 of `spec/transcript.md`.
     pub(super) fn check(&self) -> Result<(), TranscriptError> {
         let broken = |rule: String| Err(TranscriptError::Inconsistent { rule });

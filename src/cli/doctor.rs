@@ -1,0 +1,81 @@
+//! `attest doctor`: what this machine can run and verify.
+
+use std::fmt::Write as _;
+
+use clap::Args as ClapArgs;
+use serde_json::json;
+
+use super::output::Output;
+use super::{CommandResult, Exit, engines, paths};
+use crate::isa::profile::Profile;
+use crate::model::Config;
+use crate::model::locate::Places;
+use crate::plan::PLAN_VERSION;
+use crate::recipe::catalog::Catalog;
+
+/// Arguments of `attest doctor`.
+#[derive(ClapArgs, Debug)]
+pub(super) struct Args {
+    /// Also check that this model is understood (name or folder).
+    #[arg(long)]
+    model: Option<String>,
+}
+
+/// Looks at everything and prints it; exits 0 if a transcript can be verified.
+pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
+    let (profile, catalogue, _) = engines::contract()?;
+    let threads = rayon::current_num_threads();
+    let gpu = engines::why_no_gpu();
+    let found = |path: Option<std::path::PathBuf>| path.filter(|path| path.exists());
+    let (key, trust) = (found(paths::key()), found(paths::trust()));
+    let model = args.model.as_deref().map(model_state).transpose()?;
+
+    let show = |path: &Option<std::path::PathBuf>, otherwise: &str| {
+        path.as_ref().map_or(otherwise.to_owned(), |path| path.display().to_string())
+    };
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{name:<11} {value}");
+    };
+    line("attest", format!("{}, numerics {PLAN_VERSION}", env!("CARGO_PKG_VERSION")));
+    line("emulator", format!("ready: {threads} threads, {}", engines::simd()));
+    line("GPU", gpu.clone().unwrap_or_else(engines::gpu));
+    line("profile", format!("{} ({})", profile.id, profile.digest));
+    line("catalogue", format!("{} ({})", catalogue.id, catalogue.digest));
+    line("profiles", Profile::ids().collect::<Vec<_>>().join(", "));
+    line("catalogues", Catalog::ids().collect::<Vec<_>>().join(", "));
+    line("key", show(&key, "none: make one with `attest keygen` before `attest run`"));
+    line("trust", show(&trust, "none: `attest verify` needs one, or --trust"));
+    if let Some(model) = &model {
+        line("model", model.clone());
+    }
+    let json = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "numerics": PLAN_VERSION,
+        "threads": threads,
+        "simd": engines::simd(),
+        "gpu_usable": gpu.is_none(),
+        "gpu": gpu.unwrap_or_else(engines::gpu),
+        "profile": { "id": profile.id, "digest": profile.digest.to_string() },
+        "catalogue": { "id": catalogue.id, "digest": catalogue.digest.to_string() },
+        "key_file": key,
+        "trust_file": trust,
+        "model": model,
+    });
+    output.result(&json, &text);
+    Ok(Exit::Success)
+}
+
+fn model_state(name: &str) -> Result<String, super::Failure> {
+    let folder = Places::from_env().resolve(name)?;
+    let config = Config::from_json(&paths::read(&folder.join("config.json"))?)?;
+    Ok(format!(
+        "{}: understood, {} layers, hidden {}, vocabulary {}, context {}",
+        folder.display(),
+        config.num_hidden_layers,
+        config.hidden_size,
+        config.vocab_size,
+        config.max_position_embeddings
+    ))
+}

@@ -1,0 +1,98 @@
+//! The CUDA engine for the command line.
+
+use super::{CATALOGUE, Claims, contract};
+use crate::cli::Exit;
+use crate::cli::error::Failure;
+use crate::cli::run::{Made, Work};
+use crate::engine::cuda::{CudaEngine, Device, Environment as Found, EnvironmentError};
+use crate::recipe::catalog::Catalog;
+use crate::recipe::cublaslt::{Dispatch, recipe_of};
+use crate::transcript::capture::LINEAR;
+use crate::transcript::statement::{
+    Algorithm, DispatchRow, Engine, Environment, GpuEnvironment, KernelSource,
+};
+
+/// Why the CUDA engine cannot be used here; `None` if it can.
+pub(in crate::cli) fn why_no_gpu() -> Option<String> {
+    Device::open().err().map(|error| error.to_string())
+}
+
+/// The GPU in a few words, if it can be used.
+pub(in crate::cli) fn gpu() -> String {
+    match Device::open() {
+        Ok(device) => {
+            let found = device.environment();
+            format!(
+                "{}, driver {}, CUDA {}, cuBLASLt {}, NVRTC {}",
+                found.gpu, found.driver, found.cuda_driver, found.cublaslt, found.nvrtc
+            )
+        }
+        Err(error) => error.to_string(),
+    }
+}
+
+/// Does the work on the GPU.
+pub(in crate::cli) fn cuda(work: &Work<'_>) -> Result<Made, Failure> {
+    let no_gpu = |error: EnvironmentError| {
+        Failure::new(Exit::Incomplete, error.to_string())
+            .hint("`--engine emulator` runs on the CPU with the same bits")
+    };
+    let device = Device::open().map_err(no_gpu)?;
+    let (profile, catalogue, _) = contract()?;
+    let catalog = Catalog::by_id(CATALOGUE)
+        .map_err(|error| Failure::new(Exit::Internal, error.to_string()))?;
+    let mut engine = CudaEngine::new(&device, catalog.clone(), work.positions())?;
+    engine.load(work.model.weights())?;
+    let (generation, recording) = work.generate(&mut engine)?;
+    let dispatch = engine.dispatch();
+    let dispatch: Result<Vec<DispatchRow>, Failure> =
+        dispatch.iter().map(|row| dispatch_row(&catalog, row)).collect();
+    let environment =
+        Environment { engine: Engine::Cuda, gpu: Some(environment(engine.environment())) };
+    let claims = Claims { profile, catalogue, environment, dispatch: dispatch? };
+    Ok(Made { generation, recording, claims })
+}
+
+fn environment(found: &Found) -> GpuEnvironment {
+    let kernel = |(name, sha256): &(&str, crate::num::Digest)| KernelSource {
+        name: (*name).into(),
+        sha256: *sha256,
+    };
+    GpuEnvironment {
+        name: found.gpu.clone(),
+        driver: found.driver.clone(),
+        cuda_driver: found.cuda_driver.clone(),
+        cuda_runtime: None,
+        cublaslt: found.cublaslt.to_string(),
+        nvrtc: found.nvrtc.clone(),
+        kernels: found.kernels.iter().map(kernel).collect(),
+        nvrtc_options: found.nvrtc_options.iter().map(|&option| option.into()).collect(),
+    }
+}
+
+fn dispatch_row(catalog: &Catalog, row: &Dispatch) -> Result<DispatchRow, Failure> {
+    let a = &row.algorithm;
+    // The engine takes catalogued algorithms only.
+    let recipe = recipe_of(catalog, a).ok_or_else(|| {
+        Failure::new(Exit::Internal, format!("algorithm {} is not catalogued", a.id))
+    })?;
+    Ok(DispatchRow {
+        op: LINEAR.into(),
+        m: row.m as u64,
+        n: row.n as u64,
+        k: row.k as u64,
+        recipe: recipe.to_string(),
+        algorithm: Some(Algorithm {
+            id: a.id,
+            tile: a.tile,
+            stages: a.stages,
+            split_k: a.split_k,
+            reduction_scheme: a.reduction_scheme,
+            swizzle: a.swizzle,
+            custom_option: a.custom_option,
+            inner_shape: a.inner_shape,
+            cluster_shape: a.cluster_shape,
+            workspace_bytes: a.workspace_bytes,
+        }),
+    })
+}

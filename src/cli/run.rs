@@ -1,0 +1,232 @@
+//! `attest run`: prompt → signed transcript.
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::{Args as ClapArgs, ValueEnum};
+
+use super::error::Failure;
+use super::output::Output;
+use super::verify::{Nonce, parse_hex};
+use super::{CommandResult, Exit, engines, paths};
+use crate::engine::Engine;
+use crate::engine::generate::{Generation, StopRule, generate};
+use crate::model::Model;
+use crate::model::locate::Places;
+use crate::plan::Stack;
+use crate::transcript::Transcript;
+use crate::transcript::capture::{self, Circumstances};
+use crate::transcript::key::{KeyError, PrivateKey};
+use crate::transcript::record::Recording;
+use crate::transcript::statement::{LogitsMode, TraceMode};
+use crate::transcript::tap::RecordTap;
+
+/// Arguments of `attest run`.
+#[derive(ClapArgs, Debug)]
+pub(super) struct Args {
+    /// Model name or folder. A name is looked up in $ATTEST_MODELS and in the
+    /// Hugging Face cache, never on the network.
+    #[arg(long)]
+    model: String,
+    /// File with the prompt, taken byte for byte.
+    #[arg(long, value_name = "FILE")]
+    prompt: PathBuf,
+    /// Where to write the transcript.
+    #[arg(long, value_name = "FILE", default_value = "transcript.cbor")]
+    out: PathBuf,
+    /// Signing key [default: key.pem in the configuration folder].
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// What executes the model.
+    #[arg(long, value_enum, default_value_t = Choice::Auto)]
+    engine: Choice,
+    /// Most tokens to generate.
+    #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
+    max_new_tokens: u32,
+    /// What the transcript holds of the logits.
+    #[arg(long, value_enum, default_value_t = Logits::Full)]
+    logits: Logits,
+    /// Of which outputs the transcript holds digests.
+    #[arg(long, value_enum, default_value_t = Trace::None)]
+    trace: Trace,
+    /// A challenger's nonce to carry (hex).
+    #[arg(long, value_name = "HEX", value_parser = parse_hex)]
+    nonce: Option<Nonce>,
+    /// Time to claim, seconds since 1970 [default: now].
+    #[arg(long, value_name = "SECONDS", env = "SOURCE_DATE_EPOCH")]
+    claimed_time: Option<u64>,
+}
+
+/// Which engine executes the model.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(super) enum Choice {
+    /// The GPU if there is one that can be used, else the emulator.
+    Auto,
+    /// The GPU.
+    Cuda,
+    /// The CPU, with the GPU's arithmetic.
+    Emulator,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Logits {
+    /// Every row of logits that chose a token.
+    Full,
+    /// Their SHA-256 only.
+    Hash,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Trace {
+    /// No outputs.
+    None,
+    /// The output of every layer.
+    Layers,
+    /// The output of every step.
+    Steps,
+}
+
+/// Runs the model, signs what came out and writes it.
+pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
+    let prompt = paths::read(&args.prompt)?;
+    let (key, key_path) = signing_key(args.key.as_deref())?;
+    let folder = Places::from_env().resolve(&args.model)?;
+    let model = Model::open(&folder)?;
+    for warning in model.warnings() {
+        output.note(&format!("warning: {warning}"));
+    }
+    let tokens_in = model.tokenizer().encode(&prompt)?;
+    let rule = StopRule {
+        max_new_tokens: args.max_new_tokens as usize,
+        stop_ids: model.generation().eos_token_id.clone(),
+    };
+    let work = Work { args, model: &model, prompt: &tokens_in, rule: &rule, output };
+    let made = engines::with(args.engine, &work)?;
+
+    let claimed_time = match args.claimed_time {
+        Some(time) => time,
+        None => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+    };
+    let circumstances = Circumstances {
+        model: &model,
+        profile: made.claims.profile,
+        catalogue: made.claims.catalogue,
+        environment: made.claims.environment,
+        dispatch: made.claims.dispatch,
+        stack: Stack::Native,
+        rule: &rule,
+        prompt,
+        tokens_in: tokens_in.clone(),
+        claimed_time,
+        nonce: args.nonce.clone().map(|nonce| nonce.0),
+    };
+    let statement = capture::statement(circumstances, &made.generation, &made.recording);
+    let transcript = Transcript::seal(&statement, &made.recording.contents, &key)?;
+    paths::write(&args.out, transcript.as_bytes())?;
+
+    let text = model.tokenizer().decode(&made.generation.tokens)?;
+    let json = serde_json::json!({
+        "transcript_file": args.out,
+        "transcript": transcript.digest().to_string(),
+        "bytes": transcript.as_bytes().len(),
+        "key_id": transcript.key_id().to_string(),
+        "key_file": key_path,
+        "engine": statement.environment.engine.word(),
+        "tokens_in": tokens_in.len(),
+        "tokens_out": made.generation.tokens.len(),
+        "finish": statement.finish.word(),
+        "text": text,
+    });
+    let summary = format!(
+        "{text}\n\n{} tokens in, {} out ({}), engine {}\ntranscript {}\nwritten to {} ({} bytes), signed by key {}",
+        tokens_in.len(),
+        made.generation.tokens.len(),
+        statement.finish.word(),
+        statement.environment.engine.word(),
+        transcript.digest(),
+        args.out.display(),
+        transcript.as_bytes().len(),
+        transcript.key_id(),
+    );
+    output.result(&json, &summary);
+    Ok(Exit::Success)
+}
+
+fn signing_key(named: Option<&Path>) -> Result<(PrivateKey, PathBuf), Failure> {
+    let path = match named {
+        Some(path) => path.to_path_buf(),
+        None => paths::key().ok_or_else(|| paths::no_folder("--key"))?,
+    };
+    if named.is_none() && !path.exists() {
+        let message = format!("there is no signing key at {}", path.display());
+        return Err(Failure::new(Exit::Usage, message)
+            .hint("make one with `attest keygen`, or name a key file with --key"));
+    }
+    let key = PrivateKey::read(&path).map_err(|error| {
+        let message = match &error {
+            KeyError::Io { .. } | KeyError::Exposed { .. } => error.to_string(),
+            _ => format!("{}: {error}", path.display()),
+        };
+        Failure::new(Exit::Usage, message)
+    })?;
+    Ok((key, path))
+}
+
+/// What an engine is to do.
+pub(super) struct Work<'a> {
+    args: &'a Args,
+    /// The model.
+    pub(super) model: &'a Model,
+    prompt: &'a [u32],
+    rule: &'a StopRule,
+    /// For notes.
+    pub(super) output: &'a Output,
+}
+
+/// What came out of an engine, with what it says of itself.
+pub(super) struct Made {
+    /// The tokens and plans.
+    pub(super) generation: Generation,
+    /// The commitments.
+    pub(super) recording: Recording,
+    /// Environment and dispatch.
+    pub(super) claims: engines::Claims,
+}
+
+impl Work<'_> {
+    /// Positions that a cache needs.
+    pub(super) fn positions(&self) -> usize {
+        self.prompt.len() + self.rule.max_new_tokens
+    }
+
+    /// Generates on an engine and records.
+    pub(super) fn generate<E: Engine>(
+        &self,
+        engine: &mut E,
+    ) -> Result<(Generation, Recording), Failure> {
+        let logits = match self.args.logits {
+            Logits::Full => LogitsMode::Full,
+            Logits::Hash => LogitsMode::Hash,
+        };
+        let trace = match self.args.trace {
+            Trace::None => TraceMode::None,
+            Trace::Layers => TraceMode::Layers,
+            Trace::Steps => TraceMode::Steps,
+        };
+        let config = self.model.config();
+        let mut progress = self.output.progress("running");
+        let limit = self.rule.max_new_tokens as u64;
+        let mut passes = 0;
+        let mut tap = RecordTap::new(logits, trace, config.vocab_size, |done, total| {
+            // The end is not known before the stop token: the limit is an upper bound.
+            passes += u64::from(done == total);
+            progress.update(passes, limit);
+        });
+        let made = generate(engine, config, Stack::Native, self.prompt, self.rule, &mut tap)?;
+        let recording =
+            tap.finish().map_err(|error| Failure::new(Exit::Internal, error.to_string()))?;
+        let made =
+            made.ok_or_else(|| Failure::new(Exit::Internal, "the generation stopped early"))?;
+        Ok((made, recording))
+    }
+}

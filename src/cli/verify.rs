@@ -1,0 +1,145 @@
+//! `attest verify`: transcript → report.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+
+use super::error::Failure;
+use super::output::Output;
+use super::{CommandResult, Exit, paths};
+use crate::model::Model;
+use crate::model::locate::Places;
+use crate::transcript::statement::ModelManifest;
+use crate::verify::report::{Outcome, Verdict};
+use crate::verify::trust::TrustStore;
+use crate::verify::{Anchor, Request, Verified, verify};
+
+/// Arguments of `attest verify`.
+#[derive(ClapArgs, Debug)]
+pub(super) struct Args {
+    /// The transcript.
+    transcript: PathBuf,
+    /// Model name or folder [default: the name in the transcript].
+    #[arg(long)]
+    model: Option<String>,
+    /// Trust file [default: trust.toml in the configuration folder].
+    #[arg(long, value_name = "FILE")]
+    trust: Option<PathBuf>,
+    /// Nonce that the transcript must carry (hex).
+    #[arg(long, value_name = "HEX", value_parser = parse_hex)]
+    nonce: Option<Nonce>,
+    /// Skip signature and trust, for demonstrations; the verdict is UNTRUSTED at best.
+    #[arg(long, conflicts_with = "trust")]
+    insecure_accept_any_key: bool,
+}
+
+/// A nonce as given on the command line.
+#[derive(Clone, Debug)]
+pub(super) struct Nonce(pub Vec<u8>);
+
+/// Parses a nonce.
+pub(super) fn parse_hex(text: &str) -> Result<Nonce, String> {
+    hex::decode(text).map(Nonce).map_err(|error| error.to_string())
+}
+
+/// Verifies and prints the report.
+pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
+    let file = paths::read(&args.transcript)?;
+    let store = trust_store(args)?;
+    let anchor = match &store {
+        Some(store) => Anchor::Store(store),
+        None if args.insecure_accept_any_key => {
+            output.note("warning: any key is accepted; this shows nothing about who signed");
+            Anchor::Anyone
+        }
+        None => Anchor::Nothing,
+    };
+    let mut progress = output.progress("verifying");
+    let done = verify(Request {
+        file,
+        anchor,
+        nonce: args.nonce.clone().map(|nonce| nonce.0),
+        open_model: &|manifest: &ModelManifest| {
+            let name = args.model.as_deref().unwrap_or(&manifest.name);
+            Model::open(&Places::from_env().resolve(name)?)
+        },
+        progress: &mut |done, total| progress.update(done, total),
+    });
+    drop(progress);
+    let verdict = done.report.verdict();
+    output.result(&json(&done)?, &text(&done));
+    if verdict == Verdict::Untrusted && store.is_none() && !args.insecure_accept_any_key {
+        output.note(
+            "hint: name a trust file with --trust, or put trust.toml in the configuration folder",
+        );
+    }
+    Ok(match verdict {
+        Verdict::Verified => Exit::Success,
+        Verdict::Mismatch => Exit::Mismatch,
+        Verdict::Untrusted => Exit::Untrusted,
+        Verdict::Malformed => Exit::Malformed,
+        Verdict::Incomplete => Exit::Incomplete,
+    })
+}
+
+/// The trust file named, or the configured one if it exists.
+fn trust_store(args: &Args) -> Result<Option<TrustStore>, Failure> {
+    if args.insecure_accept_any_key {
+        return Ok(None);
+    }
+    let path = match &args.trust {
+        Some(path) => path.clone(),
+        None => match paths::trust().filter(|path| path.exists()) {
+            Some(path) => path,
+            None => return Ok(None),
+        },
+    };
+    let text = String::from_utf8(paths::read(&path)?)
+        .map_err(|_| Failure::new(Exit::Untrusted, format!("{}: not text", path.display())))?;
+    let store = TrustStore::from_toml(&text)
+        .map_err(|error| Failure::new(Exit::Untrusted, format!("{}: {error}", path.display())))?;
+    Ok(Some(store))
+}
+
+fn text(done: &Verified) -> String {
+    let mut text = String::new();
+    if let Some(transcript) = &done.transcript {
+        let _ = writeln!(text, "transcript   {}", transcript.digest());
+    }
+    for check in &done.report.checks {
+        let (mark, detail) = match &check.outcome {
+            Outcome::Passed { detail } => ("ok", detail),
+            Outcome::Failed { detail, .. } => ("FAILED", detail),
+            Outcome::NotDecided { reason } => ("-", reason),
+        };
+        let _ = writeln!(text, "{:<12} {mark:<7} {detail}", subject(check.subject));
+    }
+    let verdict = done.report.verdict();
+    if verdict == Verdict::Verified
+        && let Some(generated) = &done.text
+    {
+        let _ = writeln!(text, "text         {generated:?}");
+    }
+    let _ = writeln!(text, "{}", verdict.word());
+    text
+}
+
+fn subject(subject: crate::verify::report::Subject) -> String {
+    serde_json::to_value(subject)
+        .ok()
+        .and_then(|value| value.as_str().map(str::to_owned))
+        .unwrap_or_default()
+}
+
+fn json(done: &Verified) -> Result<serde_json::Value, Failure> {
+    let internal = |error: serde_json::Error| Failure::new(Exit::Internal, error.to_string());
+    Ok(serde_json::json!({
+        "verdict": done.report.verdict().word(),
+        "exit": done.report.verdict().exit_code(),
+        "tool": { "name": "attest", "version": env!("CARGO_PKG_VERSION") },
+        "transcript": done.transcript.as_ref().map(|t| t.digest().to_string()),
+        "text": done.text,
+        "checks": serde_json::to_value(&done.report.checks).map_err(internal)?,
+    }))
+}

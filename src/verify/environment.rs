@@ -1,0 +1,234 @@
+//! Whether this build knows everything the statement names: profile, catalogue,
+//! kernels, stack, dispatch rows; and whether the plans are the verifier's own.
+
+use std::collections::BTreeSet;
+
+use super::report::Verdict;
+use crate::data;
+use crate::isa::mma::MmaProfile;
+use crate::isa::profile::Profile;
+use crate::plan::{PLAN_VERSION, Plan, Stack};
+use crate::recipe::catalog::Catalog;
+use crate::recipe::cublaslt::{AlgorithmDescriptor, recipe_of};
+use crate::transcript::Statement;
+use crate::transcript::capture;
+use crate::transcript::statement::{Algorithm, DispatchRow, GpuEnvironment};
+
+/// Why a check of the environment failed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Refusal {
+    /// What it leads to.
+    pub(super) leads_to: Verdict,
+    /// What failed.
+    pub(super) detail: String,
+}
+
+fn unknown(detail: String) -> Refusal {
+    Refusal { leads_to: Verdict::Incomplete, detail }
+}
+
+fn differs(detail: String) -> Refusal {
+    Refusal { leads_to: Verdict::Mismatch, detail }
+}
+
+/// What the statement names and this build knows.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) stack: Stack,
+    pub(super) mma: MmaProfile,
+    catalog: Catalog,
+}
+
+/// Looks everything up that the statement names.
+pub(super) fn look_up(statement: &Statement) -> Result<Known, Refusal> {
+    if statement.numerics != u64::from(PLAN_VERSION) {
+        return Err(unknown(format!(
+            "the transcript follows numerics version {}, this program {PLAN_VERSION}",
+            statement.numerics
+        )));
+    }
+    let stack = Stack::by_name(&statement.stack)
+        .ok_or_else(|| unknown(format!("stack {:?} is not known", statement.stack)))?;
+
+    let profile =
+        Profile::by_id(&statement.profile.id).map_err(|error| unknown(error.to_string()))?;
+    require_digest("profile", &statement.profile, profile.digest)?;
+    let mma = profile.mma(INPUT_FORMAT).copied().ok_or_else(|| {
+        unknown(format!("profile {} has no {INPUT_FORMAT} instruction", profile.id))
+    })?;
+
+    let catalog =
+        Catalog::by_id(&statement.catalogue.id).map_err(|error| unknown(error.to_string()))?;
+    require_digest("catalogue", &statement.catalogue, catalog.digest())?;
+    if catalog.profile() != profile.id {
+        return Err(differs(format!(
+            "catalogue {} is for profile {}, not {}",
+            statement.catalogue.id,
+            catalog.profile(),
+            profile.id
+        )));
+    }
+    if let Some(gpu) = &statement.environment.gpu {
+        check_gpu(gpu, &catalog)?;
+    }
+    Ok(Known { stack, mma, catalog })
+}
+
+fn require_digest(
+    kind: &str,
+    stated: &crate::transcript::statement::Artifact,
+    own: crate::num::Digest,
+) -> Result<(), Refusal> {
+    if stated.digest == own {
+        return Ok(());
+    }
+    Err(unknown(format!(
+        "{kind} {} has digest {} in the transcript, {own} in this program",
+        stated.id, stated.digest
+    )))
+}
+
+/// The kernels are ours, built as we build them, and the library is catalogued.
+fn check_gpu(gpu: &GpuEnvironment, catalog: &Catalog) -> Result<(), Refusal> {
+    for (name, digest) in data::kernel_digests() {
+        match gpu.kernels.iter().find(|kernel| kernel.name == name) {
+            Some(kernel) if kernel.sha256 == digest => {}
+            Some(kernel) => {
+                return Err(unknown(format!(
+                    "kernel {name} has digest {} in the transcript, {digest} in this program",
+                    kernel.sha256
+                )));
+            }
+            None => return Err(unknown(format!("kernel {name} is not in the transcript"))),
+        }
+    }
+    if gpu.kernels.len() != data::kernel_digests().len() {
+        return Err(unknown("the transcript lists kernels that this program does not have".into()));
+    }
+    if gpu.nvrtc_options != data::NVRTC_OPTIONS {
+        return Err(unknown(format!(
+            "kernels were compiled with {:?}, this program knows {:?}",
+            gpu.nvrtc_options,
+            data::NVRTC_OPTIONS
+        )));
+    }
+    let listed = gpu.cublaslt.parse().is_ok_and(|version| catalog.covers_version(version));
+    if !listed {
+        return Err(unknown(format!("cuBLASLt {} is not in the catalogue", gpu.cublaslt)));
+    }
+    Ok(())
+}
+
+/// Requires the statement's passes and dispatch rows to be those of the
+/// verifier's own plans.
+pub(super) fn check_plans(
+    statement: &Statement,
+    known: &Known,
+    plans: &[Plan],
+) -> Result<String, Refusal> {
+    if statement.passes.len() != plans.len() {
+        return Err(differs(format!(
+            "{} passes where {} tokens were generated",
+            statement.passes.len(),
+            plans.len()
+        )));
+    }
+    for (index, (stated, plan)) in statement.passes.iter().zip(plans).enumerate() {
+        let own = capture::pass_record(plan);
+        if *stated == own {
+            continue;
+        }
+        let (from, count) = (stated.start_position, stated.token_count);
+        let what = if (from, count) != (own.start_position, own.token_count) {
+            format!(
+                "takes {count} tokens from position {from}, expected {} from {}",
+                own.token_count, own.start_position
+            )
+        } else if stated.logits_rows != own.logits_rows {
+            format!("commits to {} rows of logits, expected 1", stated.logits_rows)
+        } else {
+            format!(
+                "has plan digest {}, this program builds {}",
+                stated.plan_digest, own.plan_digest
+            )
+        };
+        return Err(differs(format!("pass {index} {what}")));
+    }
+    check_dispatch(statement, known, plans)?;
+    Ok(format!(
+        "stack {}, profile {}, catalogue {}, {} plans, {} dispatch rows",
+        statement.stack,
+        statement.profile.id,
+        statement.catalogue.id,
+        plans.len(),
+        statement.dispatch.len()
+    ))
+}
+
+fn check_dispatch(statement: &Statement, known: &Known, plans: &[Plan]) -> Result<(), Refusal> {
+    let shape = |row: &DispatchRow| DispatchRow { algorithm: None, ..row.clone() };
+    let stated: BTreeSet<DispatchRow> = statement.dispatch.iter().map(shape).collect();
+    let due = capture::products(plans);
+    if let Some(row) = due.difference(&stated).next() {
+        return Err(differs(format!("no dispatch row for {}", describe(row))));
+    }
+    if let Some(row) = stated.difference(&due).next() {
+        return Err(differs(format!("the plans have no product like {}", describe(row))));
+    }
+    let on_gpu = statement.environment.gpu.is_some();
+    for row in &statement.dispatch {
+        match &row.algorithm {
+            Some(algorithm) if on_gpu => {
+                let recipe = recipe_of(&known.catalog, &descriptor(algorithm));
+                let recipe = recipe.ok_or_else(|| {
+                    unknown(format!(
+                        "no measured recipe for cuBLASLt algorithm {} (split {}, reduction \
+                         scheme {}) of {}",
+                        algorithm.id,
+                        algorithm.split_k,
+                        algorithm.reduction_scheme,
+                        describe(row)
+                    ))
+                })?;
+                if recipe.to_string() != row.recipe {
+                    return Err(differs(format!(
+                        "algorithm {} computes {recipe}, the transcript says {}",
+                        algorithm.id,
+                        describe(row)
+                    )));
+                }
+            }
+            None if !on_gpu => {}
+            Some(_) => {
+                return Err(differs(format!(
+                    "the emulator asks no library, yet an algorithm is stated for {}",
+                    describe(row)
+                )));
+            }
+            None => return Err(differs(format!("no algorithm for {}", describe(row)))),
+        }
+    }
+    Ok(())
+}
+
+fn describe(row: &DispatchRow) -> String {
+    format!("{} m={} n={} k={} {}", row.op, row.m, row.n, row.k, row.recipe)
+}
+
+fn descriptor(algorithm: &Algorithm) -> AlgorithmDescriptor {
+    AlgorithmDescriptor {
+        id: algorithm.id,
+        tile: algorithm.tile,
+        stages: algorithm.stages,
+        split_k: algorithm.split_k,
+        reduction_scheme: algorithm.reduction_scheme,
+        swizzle: algorithm.swizzle,
+        custom_option: algorithm.custom_option,
+        inner_shape: algorithm.inner_shape,
+        cluster_shape: algorithm.cluster_shape,
+        workspace_bytes: algorithm.workspace_bytes,
+    }
+}
+
+/// The instruction that every matrix product of a bf16 model uses.
+const INPUT_FORMAT: &str = "bf16";
