@@ -1,3 +1,4 @@
+use attest::model::weights::{OUTPUT, architecture};
 use attest::model::{Config, Kind};
 use serde_json::{Value, json};
 
@@ -30,6 +31,28 @@ fn reads_every_size() {
     assert_eq!((config.query_size(), config.key_value_size(), config.head_dim), (256, 128, 128));
     assert_eq!((config.rope_theta, config.tie_word_embeddings), (10_000, true));
     assert_eq!(config.eos_token_id, [2]);
+}
+
+/// `config.json` of Qwen3-4B, by its public description.
+const QWEN3_4B: &str = r#"{
+  "architectures": ["Qwen3ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+  "bos_token_id": 151643, "eos_token_id": 151645, "head_dim": 128, "hidden_act": "silu",
+  "hidden_size": 2560, "initializer_range": 0.02, "intermediate_size": 9728,
+  "max_position_embeddings": 40960, "max_window_layers": 36, "model_type": "qwen3",
+  "num_attention_heads": 32, "num_hidden_layers": 36, "num_key_value_heads": 8,
+  "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 1000000, "sliding_window": null,
+  "tie_word_embeddings": true, "torch_dtype": "bfloat16", "transformers_version": "4.51.0",
+  "use_cache": true, "use_sliding_window": false, "vocab_size": 151936
+}"#;
+
+#[test]
+fn qwen3_4b_has_398_tensors_of_8_044_936_192_bytes() {
+    let config = Config::from_json(QWEN3_4B.as_bytes()).unwrap();
+    let tied = |(name, _): &(String, Vec<usize>)| name != OUTPUT;
+    let tensors: Vec<_> = architecture(&config).filter(tied).collect();
+    assert_eq!(tensors.len(), 36 * 11 + 2);
+    let elements: usize = tensors.iter().map(|(_, shape)| shape.iter().product::<usize>()).sum();
+    assert_eq!(2 * elements, 8_044_936_192); // `total_size` of the published index
 }
 
 #[test]

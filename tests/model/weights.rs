@@ -1,7 +1,8 @@
 use std::borrow::Cow;
 
-use attest::model::Kind;
+use attest::model::files::Folder;
 use attest::model::weights::{OutputMatrix, Weight, Weights};
+use attest::model::{Config, Kind};
 use attest::num::Bf16;
 use safetensors::Dtype;
 use serde_json::{Value, json};
@@ -299,13 +300,18 @@ fn refuses_malformed_safetensors() {
 
 #[test]
 fn every_cut_of_a_file_is_refused() {
-    let file = file_of(&tensors());
+    let two = ["model.norm.weight", "model.layers.0.input_layernorm.weight"];
+    let entries = tensors().into_iter().filter(|(name, _)| two.contains(&name.as_str())).collect();
+    let file = file_of(&entries);
     let folder = TestFolder::valid();
-    let header = u64::from_le_bytes(file[..8].try_into().unwrap()) as usize + 8;
-    let lengths = (0..header + 64).chain((header + 64..file.len()).step_by(997));
-    for length in lengths {
+    let config = Config::from_json(&folder.read("config.json")).unwrap();
+    for length in 0..file.len() {
         folder.write("model.safetensors", &file[..length]);
-        let error = attest::model::Model::open(&folder.path()).unwrap_err();
+        let files = Folder::open(&folder.path()).unwrap();
+        let error = Weights::open(&files, &config).unwrap_err();
         assert_eq!(error.kind(), Kind::Malformed, "cut at {length}: {error}");
     }
+    // Whole, it is only missing the other tensors.
+    folder.write("model.safetensors", &file);
+    folder.assert_refused(Kind::Incomplete, "tensor model.embed_tokens.weight is missing");
 }
