@@ -25,7 +25,8 @@ impl<const SEGMENTS: usize> Interpolator<SEGMENTS> {
     ///
     /// The sum stays below `2^43` in magnitude: the constant term has at most 39 bits
     /// (40 for RSQ), `c1·x` at most 33, the squared term at most 28.
-    #[inline]
+    // Always, so that the parameters of each function become constants of its code.
+    #[inline(always)]
     pub(super) fn evaluate(&self, fraction: u32) -> i64 {
         let row = &self.rows[(fraction >> self.x_bits) as usize];
         let x = fraction & ((1 << self.x_bits) - 1);
@@ -38,20 +39,17 @@ impl<const SEGMENTS: usize> Interpolator<SEGMENTS> {
 /// Squares 17 bits in units of `2^19` with a truncated multiplier (R2): partial
 /// products in columns below `2^19` of the full square do not exist.
 ///
-/// With `v = h·2^9 + l` the kept columns regroup into `h²` and two sums of
-/// shifted copies, one selected by the bits of `h`, one by those of `l`.
+/// With `v = h·2^9 + l`, the columns that hold two bits of `h` add to `h²`, half of which is
+/// its share; a column of one bit of `h` and one of `l` occurs twice, so half of
+/// that is one sum of shifted copies of `l`. Two bits of `l` never reach `2^18`.
 #[inline]
 fn square(v: u32) -> u32 {
     let (h, l) = (v >> 9, v & 0x1ff);
-    let mut sum = h * h;
-    // A term whose shift leaves nothing of its nine-bit operand is absent.
+    let mut sum = (h * h) >> 1;
     for k in 1..8 {
-        sum += (l >> (9 - k)) & (h >> k & 1).wrapping_neg();
+        sum += (l >> (9 - k)) * (h >> k & 1);
     }
-    for i in 2..9 {
-        sum += (h >> (9 - i)) & (l >> i & 1).wrapping_neg();
-    }
-    sum >> 1
+    sum
 }
 
 #[cfg(test)]

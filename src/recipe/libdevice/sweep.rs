@@ -14,8 +14,10 @@ use super::{cosf, expf, logf, sinf};
 use crate::isa::{fp32, mufu};
 use crate::num::{Bf16, Digest, F32, sha256};
 
-/// Inputs in one chunk.
+/// Inputs in one chunk (count).
 pub const CHUNK: u32 = 1 << 24;
+/// Chunks of a sweep (count).
+pub const CHUNKS: usize = 256;
 
 /// A function of one binary32 that can be swept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +100,11 @@ impl Function {
 /// Returns the outputs of one chunk as the bytes that are digested (64 MiB).
 pub fn chunk_outputs(function: Function, chunk: u8) -> Vec<u8> {
     let first = u32::from(chunk) * CHUNK;
-    (0..CHUNK).flat_map(|i| function.evaluate(F32(first + i)).to_le_bytes()).collect()
+    let mut bytes = Vec::with_capacity(4 * CHUNK as usize);
+    for i in 0..CHUNK {
+        bytes.extend_from_slice(&function.evaluate(F32(first + i)).to_le_bytes());
+    }
+    bytes
 }
 
 /// Returns the digest of one chunk of the model's outputs.
@@ -114,6 +120,14 @@ pub struct DigestFile {
     pub format: String,
     /// The recorded functions by name.
     pub functions: BTreeMap<String, Recorded>,
+}
+
+impl DigestFile {
+    /// The value of `format`.
+    pub const FORMAT: &'static str = "attest-sweep-1: chunk c is the SHA-256 of f(x) as little-endian u32, \
+        for the binary32 bit patterns x = c*2^24 .. c*2^24 + 2^24 - 1 in order";
+    /// The provenance of digests that no hardware has confirmed yet.
+    pub const MODEL: &'static str = "model";
 }
 
 /// The digests of one function.
