@@ -4,7 +4,7 @@ use super::Exit;
 use super::error::Failure;
 use super::run::{Choice, Made, Work};
 use crate::engine::emulator::Emulator;
-use crate::isa::mma::MmaProfile;
+use crate::isa::mma::{MmaProfile, Simd};
 use crate::isa::profile::Profile;
 use crate::recipe::catalog::Catalog;
 use crate::transcript::capture;
@@ -44,7 +44,7 @@ pub(super) fn with(choice: Choice, work: &Work<'_>) -> Result<Made, Failure> {
 
 fn emulator(work: &Work<'_>) -> Result<Made, Failure> {
     let (profile, catalogue, mma) = contract()?;
-    let mut engine = Emulator::new(mma, work.model.weights(), work.positions());
+    let mut engine = Emulator::new(&mma, Simd::detect(), work.model.weights(), work.positions());
     let (generation, recording) = work.generate(&mut engine)?;
     let dispatch = capture::products(&generation.plans).into_iter().collect();
     let environment = Environment { engine: Engine::Emulator, gpu: None };
@@ -93,5 +93,5 @@ pub(super) use gpu_engine::{gpu, why_no_gpu};
 
 /// The vector instructions that the emulator uses here.
 pub(super) fn simd() -> &'static str {
-    "scalar"
+    Simd::detect().name()
 }

@@ -43,7 +43,7 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     let public = key.public();
     let name = toml::Value::from(args.name.as_str());
     let entry = format!(
-        "[[key]]\nname = {name}\npublic_key = \"{}\"\nrole = \"prover\"\nmodels = [\"*\"]",
+        "[[key]]\nname = {name}\npublic_key = \"{}\"\nrole = \"prover\"\nmodels = \"*\"",
         public.to_hex()
     );
     let json = serde_json::json!({

@@ -8,6 +8,7 @@ use clap::Args as ClapArgs;
 use super::error::Failure;
 use super::output::Output;
 use super::{CommandResult, Exit, paths};
+use crate::isa::mma::Simd;
 use crate::model::Model;
 use crate::model::locate::Places;
 use crate::transcript::statement::ModelManifest;
@@ -60,6 +61,7 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
         file,
         anchor,
         nonce: args.nonce.clone().map(|nonce| nonce.0),
+        simd: Simd::detect(),
         open_model: &|manifest: &ModelManifest| {
             let name = args.model.as_deref().unwrap_or(&manifest.name);
             Model::open(&Places::from_env().resolve(name)?)

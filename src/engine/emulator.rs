@@ -9,18 +9,19 @@ use std::collections::{BTreeMap, HashMap};
 use rayon::prelude::*;
 
 use super::{Engine, EngineError, Group};
-use crate::isa::mma::MmaProfile;
+use crate::isa::mma::{MmaProfile, Simd};
 use crate::model::Weights;
 use crate::num::{Bf16, Data, F32, Tensor};
 use crate::plan::{CacheSlot, Op, Operand, Step};
-use crate::recipe::attention::{HeadRows, flash2::flash2_row};
+use crate::recipe::attention::{HeadRows, flash2::flash2_row_with};
+use crate::recipe::gemm::Walk;
 use crate::recipe::rope::{AngleTable, InverseFrequencies, rope_row};
 use crate::recipe::{Recipe, RecipeError, RowReduction};
-use crate::recipe::{argmax, elementwise, embedding, gemm, rms_norm};
+use crate::recipe::{argmax, elementwise, embedding, rms_norm};
 
 /// Executes plans on the CPU with the arithmetic of one GPU.
 pub struct Emulator<'a> {
-    profile: MmaProfile,
+    walk: Walk,
     weights: &'a Weights,
     caches: BTreeMap<CacheSlot, Vec<Bf16>>,
     angles: HashMap<u64, AngleTable>,
@@ -28,9 +29,16 @@ pub struct Emulator<'a> {
 }
 
 impl<'a> Emulator<'a> {
-    /// Makes an engine for sequences of at most `positions` tokens.
-    pub fn new(profile: MmaProfile, weights: &'a Weights, positions: usize) -> Self {
-        Self { profile, weights, caches: BTreeMap::new(), angles: HashMap::new(), positions }
+    /// Makes an engine for sequences of at most `positions` tokens. `simd` says
+    /// how products are computed and changes no bit.
+    pub fn new(profile: &MmaProfile, simd: Simd, weights: &'a Weights, positions: usize) -> Self {
+        Self {
+            walk: Walk::new(profile, simd),
+            weights,
+            caches: BTreeMap::new(),
+            angles: HashMap::new(),
+            positions,
+        }
     }
 
     fn weight(&self, step: &Step) -> Result<Cow<'a, [Bf16]>, EngineError> {
@@ -62,9 +70,14 @@ impl<'a> Emulator<'a> {
         }
         let m = x.len() / k;
         let mut out = vec![Bf16::ZERO; m * n];
+        let rows = self.walk.rows(x, k);
         let panels: Vec<Vec<F32>> = weight
             .par_chunks(PANEL * k)
-            .map(|panel| gemm::single_walk(&self.profile, x, panel, m, panel.len() / k, k))
+            .map(|panel| {
+                let mut accumulators = vec![F32::ZERO; m * (panel.len() / k)];
+                self.walk.continue_into(&rows, panel, &mut accumulators);
+                accumulators
+            })
             .collect();
         for (index, panel) in panels.iter().enumerate() {
             let width = panel.len() / m;
@@ -119,6 +132,9 @@ impl<'a> Emulator<'a> {
         let values = self.cache(step, 2)?;
         let positions = group.positions();
         let mut out = vec![Bf16::ZERO; q.len()];
+        let product = |a: &[Bf16], b: &[Bf16], k: usize, out: &mut [F32]| {
+            self.walk.walk_into(a, b, k, out);
+        };
         q.par_chunks(head_dim)
             .zip(out.par_chunks_mut(head_dim))
             .enumerate()
@@ -127,7 +143,7 @@ impl<'a> Emulator<'a> {
                 let kv_head = head / (q_heads / kv_heads);
                 let keys = HeadRows::new(keys, kv_heads, kv_head, head_dim)?;
                 let values = HeadRows::new(values, kv_heads, kv_head, head_dim)?;
-                flash2_row(&self.profile, q, keys, values, positions[row], out)
+                flash2_row_with(product, q, keys, values, positions[row], out)
             })
             .map_err(|error| refused(step, &error))?;
         Ok(out)

@@ -119,8 +119,8 @@ mod tests {
             elements: 4,
         };
         assert_eq!(found, Some(wanted));
-        let same = Expected::Bytes(&computed.to_le_bytes()).clone();
-        assert_eq!(difference(same, &computed.to_le_bytes(), &computed), None);
+        let same = computed.to_le_bytes();
+        assert_eq!(difference(Expected::Bytes(&same), &same, &computed), None);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use crate::engine::emulator::Emulator;
 use crate::engine::generate::{self, StopRule};
 use crate::engine::run;
+use crate::isa::mma::Simd;
 use crate::model::{Kind, Model, ModelError};
 use crate::num::{Bf16, Digest, Tensor};
 use crate::plan::Plan;
@@ -46,6 +47,8 @@ pub struct Request<'a> {
     pub anchor: Anchor<'a>,
     /// The nonce that was asked for, if one was.
     pub nonce: Option<Vec<u8>>,
+    /// How the emulator computes products; changes no bit.
+    pub simd: Simd,
     /// Opens the model that a manifest names.
     pub open_model: &'a dyn Fn(&ModelManifest) -> Result<Model, ModelError>,
     /// Is told how much of the re-execution is done.
@@ -103,7 +106,7 @@ pub fn verify(request: Request<'_>) -> Verified {
             report.pass(Subject::Model, format!("{}: {files} files match", statement.model.name));
             text = model.tokenizer().decode(&statement.tokens_out).ok();
             check_prompt(&mut report, statement, &model);
-            check_computation(&mut report, &transcript, &model, request.progress);
+            check_computation(&mut report, &transcript, &model, request.simd, request.progress);
             report.close("not reached")
         }
     };
@@ -216,6 +219,7 @@ fn check_computation(
     report: &mut Report,
     transcript: &Transcript,
     model: &Model,
+    simd: Simd,
     progress: &mut dyn FnMut(u64, u64),
 ) {
     let statement = transcript.statement();
@@ -244,7 +248,7 @@ fn check_computation(
         report.fail(Subject::Sampling, Verdict::Mismatch, detail);
         return;
     }
-    let work = Work { known, plans, tokens, trace };
+    let work = Work { known, plans, tokens, trace, simd };
     execute(report, transcript, model, work, progress);
 }
 
@@ -253,6 +257,7 @@ struct Work {
     plans: Vec<Plan>,
     tokens: Vec<Vec<u32>>,
     trace: HashMap<(usize, usize), Digest>,
+    simd: Simd,
 }
 
 fn execute(
@@ -276,7 +281,7 @@ fn execute(
         progress,
     };
     let positions = statement.tokens_in.len() + statement.tokens_out.len();
-    let mut emulator = Emulator::new(work.known.mma, model.weights(), positions);
+    let mut emulator = Emulator::new(&work.known.mma, work.simd, model.weights(), positions);
     let chosen = match run(&mut emulator, &work.plans, &work.tokens, &mut tap) {
         Ok(chosen) => chosen,
         Err(error) => {
