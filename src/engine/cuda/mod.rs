@@ -9,6 +9,7 @@ mod environment;
 mod gemm;
 mod kernels;
 pub mod nvrtc;
+pub mod probe;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
