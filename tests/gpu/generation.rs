@@ -7,6 +7,7 @@ use attest::engine::cuda::{CudaEngine, Device};
 use attest::engine::emulator::Emulator;
 use attest::engine::generate::{StopRule, generate, layout};
 use attest::engine::{Flow, Tap, run};
+use attest::isa::mma::Simd;
 use attest::isa::profile::Profile;
 use attest::model::files::Folder;
 use attest::model::{Config, Weights};
@@ -142,15 +143,15 @@ fn the_harness_compares_every_step() {
     write_random_model(folder.path());
     let (config, weights) = open(folder.path());
     let profile = Profile::by_id("h200").unwrap();
-    let mma = *profile.mma("bf16").unwrap();
+    let mma = profile.mma("bf16").unwrap();
     let mut record = Record::default();
     let rule = StopRule { max_new_tokens: 2, stop_ids: vec![] };
-    let mut engine = Emulator::new(mma, &weights, 16);
+    let mut engine = Emulator::new(mma, Simd::detect(), &weights, 16);
     let made = generate(&mut engine, &config, Stack::Native, &[5, 6, 7], &rule, &mut record);
     let made = made.unwrap().unwrap();
     let (plans, tokens) = layout(&config, Stack::Native, &[5, 6, 7], &made.tokens).unwrap();
     let mut compare = Compare { record: &record, compared: 0, steps: 0, differing: 0, first: None };
-    let mut engine = Emulator::new(mma, &weights, 16);
+    let mut engine = Emulator::new(mma, Simd::detect(), &weights, 16);
     run(&mut engine, &plans, &tokens, &mut compare).unwrap();
     assert_eq!(compare.steps as usize, 2 * plans[0].steps.len());
     assert_eq!((compare.differing, compare.first), (0, None));
@@ -190,8 +191,8 @@ fn generation(
     };
     check("emulator", &mut |compare| {
         let profile = Profile::by_id("h200").unwrap();
-        let mma = *profile.mma("bf16").unwrap();
-        let mut emulator = Emulator::new(mma, weights, positions);
+        let mma = profile.mma("bf16").unwrap();
+        let mut emulator = Emulator::new(mma, Simd::detect(), weights, positions);
         run(&mut emulator, &plans, &tokens, compare).unwrap();
     });
     // Batch invariance on the hardware: all passes stacked give the same bits.
