@@ -42,17 +42,21 @@ pub fn rms_norm_row(
 ) -> Result<(), RecipeError> {
     expect_len("rms_norm", "weight", x.len(), weight.len())?;
     expect_len("rms_norm", "output", x.len(), out.len())?;
-    let n = u32::try_from(x.len()).map_err(|_| RecipeError::ReductionLength { n: x.len() })?;
-
-    let squares: Vec<F32> = x.iter().map(|x| fmul(x.widen(), x.widen())).collect(); // R1
-    let sum = order.sum(&squares)?; // R2
-    let mean = fmul(sum, fdiv(F32::ONE, from_u32(n))); // R3
-    let reciprocal_root = mufu::rsq(fadd(mean, eps)); // R4, R5
+    let reciprocal_root = reciprocal_root(order, x, eps)?;
     for ((y, x), weight) in out.iter_mut().zip(x).zip(weight) {
         let normalised = Bf16::round(fmul(x.widen(), reciprocal_root)); // R6
         *y = Bf16::round(fmul(weight.widen(), normalised.widen())); // R7
     }
     Ok(())
+}
+
+/// `1 / sqrt(mean(x²) + eps)`.
+fn reciprocal_root(order: RowReduction, x: &[Bf16], eps: F32) -> Result<F32, RecipeError> {
+    let n = u32::try_from(x.len()).map_err(|_| RecipeError::ReductionLength { n: x.len() })?;
+    let squares: Vec<F32> = x.iter().map(|x| fmul(x.widen(), x.widen())).collect(); // R1
+    let sum = order.sum(&squares)?; // R2
+    let mean = fmul(sum, fdiv(F32::ONE, from_u32(n))); // R3
+    Ok(mufu::rsq(fadd(mean, eps))) // R4, R5
 }
 
 #[cfg(test)]
@@ -91,6 +95,22 @@ mod tests {
             shown |= Bf16::round(fmul(weight.widen(), exact)) != twice;
         }
         assert!(shown, "some weight must show the inner rounding");
+    }
+
+    #[test]
+    fn the_mean_multiplies_by_a_rounded_reciprocal() {
+        // n twos and one 1: integers, so the sum is exact in any order, and n is no power of two.
+        let mut shown = 0;
+        for n in (132..1000).step_by(4) {
+            let mut x = vec![Bf16(0x4000); n];
+            x[n / 2] = ONE;
+            let (sum, n) = (from_u32(4 * n as u32 - 3), from_u32(n as u32));
+            let root = |mean| mufu::rsq(fadd(mean, EPS));
+            let by_reciprocal = root(fmul(sum, fdiv(F32::ONE, n)));
+            assert_eq!(reciprocal_root(RowReduction::native(), &x, EPS), Ok(by_reciprocal));
+            shown += usize::from(by_reciprocal != root(fdiv(sum, n)));
+        }
+        assert!(shown > 0, "some length must show the rounding of the reciprocal");
     }
 
     #[test]

@@ -65,6 +65,31 @@ pub fn flash2_row_with(
     out: &mut [Bf16],
 ) -> Result<(), RecipeError> {
     check(q, keys, values, position, out)?;
+    let Accumulated { output, total } = accumulate(product, q, keys, values, position);
+    let inverse = if total.is_zero() || total.is_nan() { F32::ONE } else { fdiv(F32::ONE, total) }; // R9
+    for (out, o) in out.iter_mut().zip(output) {
+        *out = Bf16::round(fmul(o, inverse)); // R10
+    }
+    Ok(())
+}
+
+/// A row before its normalisation.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) struct Accumulated {
+    /// `Σ p·V`, relative to the row maximum.
+    pub(super) output: [F32; HEAD_DIM],
+    /// `Σ p`.
+    pub(super) total: F32,
+}
+
+/// Walks the tiles: R1 to R8. Operands were checked.
+pub(super) fn accumulate(
+    product: impl Fn(&[Bf16], &[Bf16], usize, &mut [F32]),
+    q: &[Bf16],
+    keys: HeadRows<'_>,
+    values: HeadRows<'_>,
+    position: usize,
+) -> Accumulated {
     let mut softmax = OnlineSoftmax::default();
     let mut output = [F32::ZERO; HEAD_DIM];
     for tile in (0..=position / TILE).rev() {
@@ -93,11 +118,7 @@ pub fn flash2_row_with(
         let p = p.map(Bf16::round); // R7
         product(&p[..columns], &value_columns, columns, &mut output); // R7
     }
-    let inverse = softmax.inverse_total();
-    for (out, o) in out.iter_mut().zip(output) {
-        *out = Bf16::round(fmul(o, inverse)); // R10
-    }
-    Ok(())
+    Accumulated { output, total: softmax.total() }
 }
 
 fn check(
@@ -155,11 +176,10 @@ impl OnlineSoftmax {
         (p, rescale)
     }
 
-    /// `1 / total`, or 1 where the total is zero or NaN.
-    fn inverse_total(&self) -> F32 {
+    /// The sum of all exponentials.
+    fn total(&self) -> F32 {
         let [s0, s1, s2, s3] = self.row_sums.unwrap_or_default();
-        let total = fadd(fadd(s0, s2), fadd(s1, s3)); // R8
-        if total.is_zero() || total.is_nan() { F32::ONE } else { fdiv(F32::ONE, total) } // R9
+        fadd(fadd(s0, s2), fadd(s1, s3)) // R8
     }
 }
 

@@ -2,12 +2,13 @@
 //! core fragments spread over 32 threads, shuffles between threads of a quad.
 
 use super::HeadRows;
-use super::flash2::flash2_row;
+use super::flash2::{Accumulated, accumulate, flash2_row};
 use crate::isa::fp32::{fadd, fdiv, ffma, fmax, fmul, fsub};
 use crate::isa::mma::{MmaProfile, Rounding, block_fma};
 use crate::isa::mufu::ex2;
 use crate::num::{Bf16, F32};
 use crate::recipe::RecipeError;
+use crate::recipe::gemm::walk_into;
 
 const H200: MmaProfile = MmaProfile {
     n_fma: 16,
@@ -63,7 +64,7 @@ fn warp_attention(
     keys: &[Vec<Bf16>],
     values: &[Vec<Bf16>],
     position: usize,
-) -> Vec<Vec<Bf16>> {
+) -> (Vec<Vec<Bf16>>, Vec<Accumulated>) {
     let mut output = [[[F32::ZERO; 4]; 32]; DIM / 8];
     // [half][thread]: half 0 is row t/4, half 1 row t/4 + 8.
     let mut row_max = [[F32::NEG_INFINITY; 32]; 2];
@@ -145,20 +146,26 @@ fn warp_attention(
         }
     }
     let mut out = vec![vec![Bf16::ZERO; DIM]; ROWS];
+    let mut accumulated: Vec<Accumulated> = Vec::new();
+    accumulated.resize_with(ROWS, || Accumulated { output: [F32::ZERO; DIM], total: F32::ZERO });
     for half in 0..2 {
         let totals = quad_reduce(row_sum[half], fadd);
         for (thread, &total) in totals.iter().enumerate() {
             let unusable = total.is_nan() || total.0 << 1 == 0;
             let inverse = if unusable { F32::ONE } else { fdiv(F32::ONE, total) };
+            let row = thread / 4 + 8 * half;
+            accumulated[row].total = total;
             for (n_block, c) in output.iter().enumerate() {
                 for register in 0..2 {
-                    out[thread / 4 + 8 * half][n_block * 8 + 2 * (thread % 4) + register] =
-                        Bf16::round(fmul(c[thread][2 * half + register], inverse));
+                    let d = n_block * 8 + 2 * (thread % 4) + register;
+                    let o = c[thread][2 * half + register];
+                    accumulated[row].output[d] = o;
+                    out[row][d] = Bf16::round(fmul(o, inverse));
                 }
             }
         }
     }
-    out
+    (out, accumulated)
 }
 
 struct Noise(u64);
@@ -200,26 +207,32 @@ impl Case {
         Self { q, keys, values, position }
     }
 
-    fn flash2(&self) -> Vec<Vec<Bf16>> {
-        // Head 1 of 3; its neighbours hold NaN, so a wrong stride shows.
-        let cache = |rows: &[Vec<Bf16>]| -> Vec<Bf16> {
-            let other = vec![Bf16(0x7fc0); DIM];
+    /// The caches of head 1 of 3; its neighbours hold NaN, so a wrong stride shows.
+    fn caches(&self) -> [Vec<Bf16>; 2] {
+        let other = vec![Bf16(0x7fc0); DIM];
+        [&self.keys, &self.values].map(|rows| {
             rows.iter().flat_map(|row| [&other, row, &other]).flatten().copied().collect()
-        };
-        let (keys, values) = (cache(&self.keys), cache(&self.values));
-        let keys = HeadRows::new(&keys, 3, 1, DIM).unwrap();
-        let values = HeadRows::new(&values, 3, 1, DIM).unwrap();
-        self.q
-            .iter()
-            .map(|q| {
-                let mut out = vec![Bf16::ZERO; DIM];
-                flash2_row(&H200, q, keys, values, self.position, &mut out).unwrap();
-                out
-            })
-            .collect()
+        })
     }
 
-    fn warp(&self) -> Vec<Vec<Bf16>> {
+    fn flash2(&self) -> (Vec<Vec<Bf16>>, Vec<Accumulated>) {
+        let [keys, values] = self.caches();
+        let keys = HeadRows::new(&keys, 3, 1, DIM).unwrap();
+        let values = HeadRows::new(&values, 3, 1, DIM).unwrap();
+        let product = |a: &[Bf16], b: &[Bf16], k, out: &mut [F32]| walk_into(&H200, a, b, k, out);
+        let row = |q: &Vec<Bf16>| {
+            let mut out = vec![Bf16::ZERO; DIM];
+            flash2_row(&H200, q, keys, values, self.position, &mut out).unwrap();
+            (out, accumulate(product, q, keys, values, self.position))
+        };
+        self.q.iter().map(row).unzip()
+    }
+
+    fn rows(&self) -> Vec<Vec<Bf16>> {
+        self.flash2().0
+    }
+
+    fn warp(&self) -> (Vec<Vec<Bf16>>, Vec<Accumulated>) {
         let mut values = self.values.clone();
         for row in &mut values[self.position + 1..] {
             row.fill(Bf16::ZERO);
@@ -280,19 +293,19 @@ fn scores_of_minus_infinity_leave_zero_or_the_other_tile() {
         key[1..].fill(Bf16::ZERO);
     }
     assert_eq!(case.flash2(), case.warp());
-    assert!(case.flash2().concat().iter().all(|x| *x == Bf16::ZERO), "no key at all");
+    assert!(case.rows().concat().iter().all(|x| *x == Bf16::ZERO), "no key at all");
     // From tile 0 alone: the maximum of the first tile walked stays −inf.
     for key in &mut case.keys[..64] {
         key[0] = Bf16::ZERO;
     }
     assert_eq!(case.flash2(), case.warp());
-    assert!(case.flash2().concat().iter().any(|x| *x != Bf16::ZERO), "64 keys of equal weight");
+    assert!(case.rows().concat().iter().any(|x| *x != Bf16::ZERO), "64 keys of equal weight");
 }
 
 #[test]
 fn one_key_gives_its_value_back() {
     let case = Case::noise(0, 2, 1);
-    for row in case.flash2() {
+    for row in case.rows() {
         assert_eq!(row, case.values[0]);
     }
 }
@@ -306,21 +319,21 @@ fn equal_keys_give_the_mean() {
     for (token, value) in case.values.iter_mut().enumerate() {
         value.fill(Bf16(if token % 2 == 0 { 0x3f80 } else { 0x4040 }));
     }
-    assert_eq!(case.flash2().concat(), vec![Bf16(0x4000); ROWS * DIM]);
+    assert_eq!(case.rows().concat(), vec![Bf16(0x4000); ROWS * DIM]);
 }
 
 #[test]
 fn later_tokens_do_not_matter() {
     let mut case = Case::noise(66, 0, 3);
-    let alone = case.flash2();
+    let alone = case.rows();
     for token in 67..128 {
         case.keys[token].fill(Bf16(0x7fc0));
         case.values[token].fill(Bf16(0x7f80));
     }
-    assert_eq!(case.flash2(), alone);
+    assert_eq!(case.rows(), alone);
     case.keys.truncate(67);
     case.values.truncate(67);
-    assert_eq!(case.flash2(), alone);
+    assert_eq!(case.rows(), alone);
 }
 
 #[test]
