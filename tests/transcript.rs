@@ -179,6 +179,23 @@ fn the_same_statement_gives_the_same_file() {
     assert_eq!(full().as_bytes(), full().as_bytes());
 }
 
+/// Version 1 is final: what was captured once stays readable, byte for byte.
+///
+/// The golden file is written by `ATTEST_BLESS=1 cargo test --test transcript`,
+/// which is right only together with a new format version.
+#[test]
+fn the_layout_of_version_1_is_frozen() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/transcript-v1.cbor");
+    if std::env::var_os("ATTEST_BLESS").is_some() {
+        std::fs::write(path, full().as_bytes()).unwrap();
+    }
+    let golden = std::fs::read(path).unwrap();
+    assert!(golden == full().as_bytes(), "the bytes of a transcript have changed");
+    let read = Transcript::parse(golden).unwrap();
+    assert_eq!(read.statement(), full().statement());
+    read.verify_signature(&key().public()).unwrap();
+}
+
 #[test]
 fn full_and_hashed_logits_have_the_same_root() {
     let full = full();
