@@ -78,7 +78,7 @@ fn provenance(device: &Device) -> String {
 const TILES: usize = 1 << 15;
 
 /// `mma.sync.m16n8k16` over seven families; `ATTEST_MMA_LAUNCHES` launches of
-/// 4,194,304 outputs for each (default 8: 235 million outputs in all).
+/// 4,194,304 outputs for each (default 24: 705 million outputs in all).
 #[test]
 fn block_fma_is_mma_sync() {
     let Some(device) = device() else { return };
@@ -87,7 +87,7 @@ fn block_fma_is_mma_sync() {
     let profile = Profile::by_id("h200").unwrap();
     let profile = profile.mma("bf16").unwrap();
     let launches = std::env::var("ATTEST_MMA_LAUNCHES").ok();
-    let launches: u64 = launches.and_then(|n| n.parse().ok()).unwrap_or(8);
+    let launches: u64 = launches.and_then(|n| n.parse().ok()).unwrap_or(24);
     for (family, number) in Family::ALL.into_iter().zip(1..) {
         let (mut compared, mut differing, mut first) = (0, 0, None);
         for launch in 0..launches {

@@ -280,8 +280,14 @@ fn attention_is_its_recipe() {
     let tokens = POSITIONS[POSITIONS.len() - 1] + 1;
     let profile = Profile::by_id("h200").unwrap();
     let profile = profile.mma("bf16").unwrap();
+    let mut bench = Bench::new(&device, tokens);
+    // Caches are never emptied, so every case has its own.
+    let mut layer = 0;
     for (q_heads, kv_heads) in [(1, 1), (2, 1), (4, 2), (16, 1), (24, 2), (32, 8)] {
         for kind in ["activations", "large scores", "-inf scores", "specials", "any bits"] {
+            layer += 1;
+            let (key_slot, value_slot) =
+                (CacheSlot { layer, half: Half::Key }, CacheSlot { layer, half: Half::Value });
             let seed = (q_heads * 100 + kv_heads) as u64;
             let kv_len = tokens * kv_heads * 128;
             let q_len = POSITIONS.len() * q_heads * 128;
@@ -296,17 +302,15 @@ fn attention_is_its_recipe() {
                 "specials" => with_specials(activations(seed, len), seed, 5000),
                 _ => values(Family::AnyBits, seed, len),
             };
-            let mut bench = Bench::new(&device, tokens);
             let q = draw_rows(seed, q_len);
-            let keys = keep(&mut bench, Half::Key, tokens, draw_rows(seed + 1, kv_len));
+            let keys = keep(&mut bench, key_slot, tokens, draw_rows(seed + 1, kv_len));
             let cache_values = match kind {
                 "-inf scores" => activations(seed + 2, kv_len),
                 _ => draw_rows(seed + 2, kv_len),
             };
-            let cache_values = keep(&mut bench, Half::Value, tokens, cache_values);
+            let cache_values = keep(&mut bench, value_slot, tokens, cache_values);
 
-            let inputs =
-                vec![value(), Operand::Cache(slot(Half::Key)), Operand::Cache(slot(Half::Value))];
+            let inputs = vec![value(), Operand::Cache(key_slot), Operand::Cache(value_slot)];
             let op = Op::Attention { q_heads, kv_heads, head_dim: 128 };
             let attention = step(op, Recipe::Flash2 { kv_tile: 64 }, inputs, q_heads * 128);
             let passes = POSITIONS.map(|position| (position, 1));
@@ -326,16 +330,12 @@ fn attention_is_its_recipe() {
     tally.finish();
 }
 
-fn slot(half: Half) -> CacheSlot {
-    CacheSlot { layer: 0, half }
-}
-
 /// Stores rows in a cache, as the output of `x + −0`; returns what was stored
 /// (`x`, but for NaN patterns).
-fn keep(bench: &mut Bench, half: Half, tokens: usize, x: Vec<Bf16>) -> Vec<Bf16> {
+fn keep(bench: &mut Bench, slot: CacheSlot, tokens: usize, x: Vec<Bf16>) -> Vec<Bf16> {
     let zeros = vec![Bf16(0x8000); x.len()];
     let mut add = step(Op::Add, Recipe::Elementwise, vec![value(), value()], x.len() / tokens);
-    add.keeps = Some(slot(half));
+    add.keeps = Some(slot);
     let (x, zeros) = (bench.upload(tokens, &x), bench.upload(tokens, &zeros));
     let stored = bench.execute(&add, &[(0, tokens)], &[&x, &zeros]);
     stored.as_bf16().unwrap().to_vec()
