@@ -13,7 +13,8 @@ use super::tally::{Tally, device};
 
 /// (n, k) of the shipped example and of models of its size: q, k/v, o, gate/up,
 /// down and the output matrix at hidden sizes 128 to 512.
-pub const SMALL: [(usize, usize); 16] = [
+pub const SMALL: [(usize, usize); 17] = [
+    (1536, 256),
     (128, 128),
     (256, 128),
     (128, 256),
