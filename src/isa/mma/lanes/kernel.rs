@@ -75,11 +75,11 @@ struct Panel<const N: usize, const W: usize> {
 }
 
 /// Bits of `2^exponent` in binary32.
-const fn power_of_two(exponent: i32) -> u32 {
-    ((exponent + 127) as u32) << 23
+const fn power_of_two(exponent: i32) -> i32 {
+    (exponent + 127) << 23
 }
 
-const EXPONENT_FIELD: u32 = 0x7f80_0000;
+const EXPONENT_FIELD: i32 = 0x7f80_0000;
 
 impl<const N: usize, const W: usize> Panel<N, W> {
     /// Takes accumulators. `-0` and NaN become `+0` and the canonical NaN, which the
@@ -155,8 +155,8 @@ fn fma<const N: usize, const W: usize>(
     fraction_bits: i32,
     c: &mut Lanes<W>,
 ) -> bool {
-    const LOW: u32 = power_of_two(LEAST_EXPONENT);
-    const HIGH: u32 = power_of_two(LARGEST_EXPONENT);
+    const LOW: i32 = power_of_two(LEAST_EXPONENT);
+    const HIGH: i32 = power_of_two(LARGEST_EXPONENT);
     let largest = block.largest + columns.largest;
     if largest > LARGEST_PRODUCT_EXPONENT {
         return false;
@@ -172,14 +172,16 @@ fn fma<const N: usize, const W: usize>(
     let base = largest.max(LEAST_EXPONENT - 1);
     let most = (base - (LEAST_EXPONENT - 1)) as u8;
     let biased = (base + 127) as u8;
-    let mut e_max = [0u32; W];
-    let mut worst = 0;
+    let mut e_max = [0i32; W];
+    // Unsigned distance from LOW, kept in order as signed: one maximum finds lanes
+    // on either side of the range.
+    let mut worst = i32::MIN;
     for lane in 0..W {
-        let product = u32::from(biased.wrapping_sub(deficit[lane].min(most))) << 23;
-        e_max[lane] = product.max(c.0[lane].to_bits() & EXPONENT_FIELD);
-        worst = worst.max(e_max[lane].wrapping_sub(LOW));
+        let product = i32::from(biased.wrapping_sub(deficit[lane].min(most))) << 23;
+        e_max[lane] = product.max(c.0[lane].to_bits() as i32 & EXPONENT_FIELD);
+        worst = worst.max(e_max[lane].wrapping_sub(LOW).wrapping_add(i32::MIN));
     }
-    if worst > HIGH - LOW {
+    if worst > (HIGH - LOW).wrapping_add(i32::MIN) {
         let no_low_product = block.least + columns.least >= LEAST_EXPONENT;
         let accepted = e_max.iter().zip(&c.0).all(|(&e_max, c)| {
             (LOW..=HIGH).contains(&e_max) || (e_max < LOW && no_low_product && c.to_bits() == 0)
@@ -191,11 +193,11 @@ fn fma<const N: usize, const W: usize>(
 
     // 2 to 4. The fixed-point sum in units of 2^(e_max − F).
     // Fields add like exponents: (127 + F) + 127 − (127 + e_max) = 127 + F − e_max.
-    let scale_bits = power_of_two(fraction_bits) + power_of_two(0);
+    let scale_bits = power_of_two(fraction_bits).wrapping_add(power_of_two(0));
     let mut scale = [0.0f32; W];
     let mut sum = [0i32; W];
     for lane in 0..W {
-        scale[lane] = f32::from_bits(scale_bits.wrapping_sub(e_max[lane]));
+        scale[lane] = f32::from_bits(scale_bits.wrapping_sub(e_max[lane]) as u32);
         sum[lane] = cut(c.0[lane] * scale[lane]);
     }
     for k in 0..N {
@@ -211,7 +213,7 @@ fn fma<const N: usize, const W: usize>(
         let nearest = sum[lane] as f32;
         let away = cut(nearest).wrapping_abs() > sum[lane].wrapping_abs();
         let toward_zero = f32::from_bits(nearest.to_bits().wrapping_sub(u32::from(away)));
-        let unit = f32::from_bits(e_max[lane].wrapping_sub((fraction_bits as u32) << 23));
+        let unit = f32::from_bits(e_max[lane].wrapping_sub(fraction_bits << 23) as u32);
         c.0[lane] = toward_zero * unit;
     }
     true
