@@ -124,8 +124,8 @@ pub struct DigestFile {
 
 impl DigestFile {
     /// The value of `format`.
-    pub const FORMAT: &'static str = "attest-sweep-1: chunk c is the SHA-256 of f(x) as little-endian u32, \
-        for the binary32 bit patterns x = c*2^24 .. c*2^24 + 2^24 - 1 in order";
+    pub const FORMAT: &'static str = "SHA-256 of the outputs of inputs c*2^24 to c*2^24 + 2^24 - 1 \
+        as little-endian u32, for c = 0 to 255";
     /// The provenance of digests that no hardware has confirmed yet.
     pub const MODEL: &'static str = "model";
 }
@@ -134,7 +134,7 @@ impl DigestFile {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recorded {
-    /// Where the outputs come from: `model`, or GPU, driver and versions.
+    /// Where the outputs come from: GPU, driver and versions, or `model`.
     pub provenance: String,
     /// 256 digests in hex, by chunk.
     pub chunks: Vec<String>,
