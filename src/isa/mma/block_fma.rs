@@ -105,7 +105,13 @@ mod tests {
 
     #[test]
     fn follows_each_rule() {
-        let cases: [Case; 12] = [
+        let cases: [Case; 13] = [
+            (
+                &[(0x3fc0, 0x3fc0), (0xb381, ONE)],
+                0x3f80_0000,
+                0x404f_ffff,
+                "the example of spec/isa.md",
+            ),
             (&[(0x4000, 0x4040)], 0x3f80_0000, 0x40e0_0000, "2 * 3 + 1 = 7"),
             (&[(0x3300, ONE); 2], 0x3f80_0000, 0x3f80_0000, "2^-25 twice is below one ulp"),
             (&[(0x3300, ONE)], 0xbf80_0000, 0xbf7f_ffff, "-1 + 2^-25 is cut toward zero"),
