@@ -3,6 +3,9 @@
 //! Numbers in comments are rows of the table of hostile input in
 //! `spec/transcript.md`.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::wildcard_enum_match_arm)] // a test: a panic is its report
+#![allow(clippy::type_complexity)] // tables of cases
+
 use attest::num::{Bf16, Digest, Dtype, Tensor};
 use attest::transcript::cose::{Envelope, SIGNING_CONTEXT};
 use attest::transcript::key::{PrivateKey, PublicKey};

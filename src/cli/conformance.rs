@@ -23,7 +23,10 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     let report = run_paths(&args.paths).map_err(|error| {
         let exit = match error {
             ConformanceError::Io { .. } => Exit::Usage,
-            _ => Exit::Malformed,
+            ConformanceError::Empty { .. } => Exit::Usage,
+            ConformanceError::Malformed { .. }
+            | ConformanceError::Parameter { .. }
+            | ConformanceError::Profile(_) => Exit::Malformed,
         };
         Failure::new(exit, error.to_string())
     })?;

@@ -165,7 +165,13 @@ fn signing_key(named: Option<&Path>) -> Result<(PrivateKey, PathBuf), Failure> {
     let key = PrivateKey::read(&path).map_err(|error| {
         let message = match &error {
             KeyError::Io { .. } | KeyError::Exposed { .. } => error.to_string(),
-            _ => format!("{}: {error}", path.display()),
+            KeyError::Unrecognised
+            | KeyError::OtherFormat { .. }
+            | KeyError::OtherAlgorithm { .. }
+            | KeyError::Damaged { .. }
+            | KeyError::NotAPoint { .. }
+            | KeyError::NotCanonical { .. }
+            | KeyError::Weak { .. } => format!("{}: {error}", path.display()),
         };
         Failure::new(Exit::Usage, message)
     })?;

@@ -5,13 +5,13 @@
 //! and one block of K the alignment exponent of every lane is found in bytes,
 //! then each product is two binary32 multiplications (both exact, or below the
 //! window) and one truncating conversion to `i32`; the `i32` sum is the
-//! fixed-point sum of rule R5. Where a bound of the proof in [`kernel`] does
+//! fixed-point sum of rule R5. Where a bound of the proof in `kernel` does
 //! not hold, the block is computed by the scalar text instead, so results never
 //! depend on which path was taken.
 //!
 //! The code is plain loops over arrays, compiled once for each instruction set
-//! ([`super::dispatch`]). Two operand layouts: [`Rows`] for A, made once and
-//! used by every panel, and [`columns::Columns`] for B, made once a panel and block and
+//! (`isa::mma::dispatch`). Two operand layouts: [`Rows`] for A, made once and
+//! used by every panel, and `Columns` for B, made once a panel and block and
 //! used by every row.
 
 mod columns;
