@@ -33,6 +33,12 @@ pub enum ModelError {
         /// Every place that was tried, in order.
         looked: Vec<String>,
     },
+    /// A name that somebody else chose is not a plain name, so it is not looked up.
+    #[error("{name:?} is no plain model name, so no folder is opened for it")]
+    NotAName {
+        /// The name as found.
+        name: String,
+    },
     /// More than one folder has the name that was asked for.
     #[error("model name {name} is ambiguous: {}", list(.candidates, ""))]
     Ambiguous {
@@ -285,6 +291,7 @@ impl ModelError {
             | Self::NotUtf8 { .. } => Kind::Malformed,
             Self::Folder { .. }
             | Self::NotFound { .. }
+            | Self::NotAName { .. }
             | Self::Ambiguous { .. }
             | Self::MissingFile { .. }
             | Self::MissingWeights { .. }

@@ -49,28 +49,45 @@ impl Places {
     /// [`ModelError::NotFound`] listing the places tried;
     /// [`ModelError::Ambiguous`] listing the candidates of one place.
     pub fn resolve(&self, name: &str) -> Result<PathBuf, ModelError> {
-        let mut looked = vec![format!("folder {name}")];
+        let looked = vec![format!("folder {name}")];
         if !name.is_empty() && Path::new(name).is_dir() {
             return Ok(name.into());
         }
         // Only a name is searched for: a path that is wrong stays wrong.
-        if is_name(name) {
-            for folder in &self.folders {
-                looked.push(folder.join(name).display().to_string());
-                if let Some(found) = one(name, in_folder(folder, name))? {
-                    return Ok(found);
-                }
+        if !is_name(name) {
+            return Err(ModelError::NotFound { name: name.into(), looked });
+        }
+        self.search(name, looked)
+    }
+
+    /// Finds the folder of a model by a name that somebody else chose, such as
+    /// the one in a transcript: it is looked up and never taken as a path.
+    ///
+    /// # Errors
+    /// [`ModelError::NotAName`]; otherwise as [`Self::resolve`].
+    pub fn find(&self, name: &str) -> Result<PathBuf, ModelError> {
+        if !is_name(name) {
+            return Err(ModelError::NotAName { name: name.into() });
+        }
+        self.search(name, Vec::new())
+    }
+
+    fn search(&self, name: &str, mut looked: Vec<String>) -> Result<PathBuf, ModelError> {
+        for folder in &self.folders {
+            looked.push(folder.join(name).display().to_string());
+            if let Some(found) = one(name, in_folder(folder, name))? {
+                return Ok(found);
             }
-            if let Some(cache) = &self.cache {
-                let entries = in_cache(cache, name);
-                let snapshots = entries.iter().filter_map(|entry| snapshot(entry)).collect();
-                if let Some(found) = one(name, snapshots)? {
-                    return Ok(found);
-                }
-                looked.push(format!("Hugging Face cache {}", cache.display()));
-                let incomplete = |p: &PathBuf| format!("{} (no snapshot of main)", p.display());
-                looked.extend(entries.iter().map(incomplete));
+        }
+        if let Some(cache) = &self.cache {
+            let entries = in_cache(cache, name);
+            let snapshots = entries.iter().filter_map(|entry| snapshot(entry)).collect();
+            if let Some(found) = one(name, snapshots)? {
+                return Ok(found);
             }
+            looked.push(format!("Hugging Face cache {}", cache.display()));
+            let incomplete = |p: &PathBuf| format!("{} (no snapshot of main)", p.display());
+            looked.extend(entries.iter().map(incomplete));
         }
         Err(ModelError::NotFound { name: name.into(), looked })
     }
@@ -80,7 +97,8 @@ impl Places {
 fn is_name(name: &str) -> bool {
     let parts: Vec<&str> = name.split('/').collect();
     let plain = |part: &&str| !part.is_empty() && **part != *"." && **part != *"..";
-    parts.len() <= 2 && parts.iter().all(plain) && !name.contains('\\')
+    let drive_or_worse = |c: char| matches!(c, '\\' | ':') || c.is_control();
+    parts.len() <= 2 && parts.iter().all(plain) && !name.contains(drive_or_worse)
 }
 
 fn one(name: &str, mut found: Vec<PathBuf>) -> Result<Option<PathBuf>, ModelError> {

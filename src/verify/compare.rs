@@ -78,6 +78,11 @@ fn difference(expected: Expected<'_>, computed: &[u8], output: &Tensor) -> Optio
         }
         Expected::Bytes(expected) if expected == computed => None,
         Expected::Bytes(expected) => {
+            if expected.len() != computed.len() {
+                // Without this, bytes that are a prefix of the others would be equal to them.
+                let (expected, computed) = (expected.len(), computed.len());
+                return Some(Difference::Length { expected, computed });
+            }
             let size = output.dtype().size_bytes();
             let pairs = || expected.chunks(size).zip(computed.chunks(size));
             let first = pairs().position(|(a, b)| a != b)?;
@@ -121,6 +126,17 @@ mod tests {
         assert_eq!(found, Some(wanted));
         let same = computed.to_le_bytes();
         assert_eq!(difference(Expected::Bytes(&same), &same, &computed), None);
+    }
+
+    #[test]
+    fn a_prefix_is_not_equal_to_the_whole() {
+        let computed = Tensor::matrix(1, 2, vec![Bf16(1), Bf16(2)]);
+        let bytes = computed.to_le_bytes();
+        for expected in [&bytes[..2], &[], &[&bytes[..], &[0, 0]].concat()] {
+            let found = difference(Expected::Bytes(expected), &bytes, &computed);
+            let wanted = Difference::Length { expected: expected.len(), computed: 4 };
+            assert_eq!(found, Some(wanted));
+        }
     }
 
     #[test]

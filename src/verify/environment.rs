@@ -7,6 +7,8 @@ use super::report::Verdict;
 use crate::data;
 use crate::isa::mma::MmaProfile;
 use crate::isa::profile::Profile;
+use crate::model::Config;
+use crate::num::Dtype;
 use crate::plan::{PLAN_VERSION, Plan, Stack};
 use crate::recipe::catalog::Catalog;
 use crate::recipe::cublaslt::{AlgorithmDescriptor, recipe_of};
@@ -112,11 +114,27 @@ fn check_gpu(gpu: &GpuEnvironment, catalog: &Catalog) -> Result<(), Refusal> {
             data::NVRTC_OPTIONS
         )));
     }
-    let listed = gpu.cublaslt.parse().is_ok_and(|version| catalog.covers_version(version));
-    if !listed {
+    let version = catalog.versions().iter().find(|version| version.to_string() == gpu.cublaslt);
+    if version.is_none() {
         return Err(unknown(format!("cuBLASLt {} is not in the catalogue", gpu.cublaslt)));
     }
     Ok(())
+}
+
+/// Requires rows of logits to have the model's form. Their bytes alone would not
+/// show it: as many bytes can be half as many elements of twice the size.
+pub(super) fn check_logits(statement: &Statement, config: &Config) -> Result<(), Refusal> {
+    let logits = &statement.logits;
+    if (logits.vocab, logits.dtype) == (config.vocab_size as u64, Dtype::Bf16) {
+        return Ok(());
+    }
+    Err(differs(format!(
+        "rows of logits are {} {}, the model has {} {}",
+        logits.vocab,
+        logits.dtype.name(),
+        config.vocab_size,
+        Dtype::Bf16.name()
+    )))
 }
 
 /// Requires the statement's passes and dispatch rows to be those of the

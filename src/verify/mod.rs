@@ -3,28 +3,31 @@
 //! What a verdict depends on is this module and everything to its left. It takes
 //! bytes and a model, not paths.
 
+mod claims;
 mod compare;
 mod environment;
 pub mod report;
+mod sampling;
 pub mod trust;
 
 use std::collections::HashMap;
 
 use crate::engine::emulator::Emulator;
-use crate::engine::generate::{self, StopRule};
+use crate::engine::generate;
 use crate::engine::run;
 use crate::isa::mma::Simd;
 use crate::model::{Kind, Model, ModelError};
-use crate::num::{Bf16, Digest, Tensor};
+use crate::num::Digest;
 use crate::plan::Plan;
-use crate::recipe::argmax::argmax_row;
 use crate::transcript::statement::{ModelManifest, Statement};
 use crate::transcript::{TRACE_SECTION, Transcript};
 use crate::transcript::{capture, leaf::LeafHeader, merkle};
 
+pub use claims::Claim;
 use compare::{CompareTap, Expected};
-use environment::{Known, Refusal, check_plans, look_up};
+use environment::{Known, Refusal, check_logits, check_plans, look_up};
 use report::{Outcome, Report, Subject, Verdict};
+use sampling::{check_choices, check_chosen, check_rule};
 use trust::{Distrust, TrustStore};
 
 /// Whose signature counts.
@@ -62,8 +65,10 @@ pub struct Verified {
     pub report: Report,
     /// The transcript, unless it is malformed.
     pub transcript: Option<Transcript>,
-    /// Text of the generated tokens, if the model could be opened.
+    /// Text of the generated tokens, if the model is the one stated.
     pub text: Option<String>,
+    /// What rests on the signer's word; empty if nobody knows who that is.
+    pub claims: Vec<Claim>,
 }
 
 /// Runs every check and reports them all.
@@ -76,7 +81,7 @@ pub fn verify(request: Request<'_>) -> Verified {
         Err(error) => {
             report.fail(Subject::Encoding, Verdict::Malformed, error.to_string());
             let report = report.close("not reached: the file is not a transcript");
-            return Verified { report, transcript: None, text: None };
+            return Verified { report, transcript: None, text: None, claims: Vec::new() };
         }
     };
     let statement = transcript.statement();
@@ -92,8 +97,10 @@ pub fn verify(request: Request<'_>) -> Verified {
     let authentic = check_signer(&mut report, &transcript, &request.anchor);
     if !authentic {
         let report = report.close("not reached: the signer is not trusted");
-        return Verified { report, transcript: Some(transcript), text: None };
+        let (text, claims) = (None, Vec::new());
+        return Verified { report, transcript: Some(transcript), text, claims };
     }
+    let claims = claims::claims(statement);
     let mut text = None;
     let model = (request.open_model)(&statement.model);
     let report = match check_model(model, statement) {
@@ -110,7 +117,7 @@ pub fn verify(request: Request<'_>) -> Verified {
             report.close("not reached")
         }
     };
-    Verified { report, transcript: Some(transcript), text }
+    Verified { report, transcript: Some(transcript), text, claims }
 }
 
 fn check_freshness(report: &mut Report, statement: &Statement, wanted: Option<&[u8]>) {
@@ -224,6 +231,7 @@ fn check_computation(
 ) {
     let statement = transcript.statement();
     let prepared = look_up(statement).and_then(|known| {
+        check_logits(statement, model.config())?;
         let layout = generate::layout(
             model.config(),
             known.stack,
@@ -329,79 +337,6 @@ fn coverage(statement: &Statement, plans: &[Plan]) -> String {
         statement.trace.count,
         statement.trace.mode.word()
     )
-}
-
-/// The stated rule is the one we know, with the model's own stop ids.
-fn check_rule(statement: &Statement, model: &Model) -> Result<(), String> {
-    let sampling = &statement.sampling;
-    if sampling.rule != capture::GREEDY {
-        return Err(format!("sampling rule {:?} is not known", sampling.rule));
-    }
-    let mut ids = model.generation().eos_token_id.clone();
-    ids.sort_unstable();
-    ids.dedup();
-    if sampling.stop_ids != ids {
-        return Err(format!(
-            "stop ids are {:?} in the transcript, {ids:?} in the model",
-            sampling.stop_ids
-        ));
-    }
-    if sampling.recorded != model.generation().recorded {
-        return Err("the recorded generation config is not the model's".into());
-    }
-    let rule = StopRule {
-        max_new_tokens: usize::try_from(sampling.max_new_tokens).unwrap_or(usize::MAX),
-        stop_ids: ids,
-    };
-    let count = statement.tokens_out.len();
-    for (index, &token) in statement.tokens_out.iter().enumerate() {
-        let ended = rule.ends(index + 1, token).map(capture::finish_reason);
-        let due = (index + 1 == count).then_some(statement.finish);
-        if ended != due {
-            let word = |end: Option<crate::transcript::statement::FinishReason>| {
-                end.map_or("goes on", |reason| reason.word())
-            };
-            return Err(format!(
-                "after {} tokens the rule says {:?}, the transcript {:?}",
-                index + 1,
-                word(ended),
-                word(due)
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Where the logits are recorded, a wrong choice shows before anything is executed.
-fn check_choices(transcript: &Transcript) -> Result<(), String> {
-    for (index, &token) in transcript.statement().tokens_out.iter().enumerate() {
-        let Some(row) = transcript.logits_row(index as u64) else { return Ok(()) };
-        let largest = argmax_row(&Bf16::from_le_bytes(row)).map_err(|error| error.to_string())?;
-        if largest != token as usize {
-            return Err(format!(
-                "token {index} is {token}, but the largest recorded logit is {largest}"
-            ));
-        }
-    }
-    Ok(())
-}
-
-fn check_chosen(statement: &Statement, chosen: Option<&Tensor>) -> Result<(), String> {
-    let chosen = chosen.and_then(Tensor::as_u32).unwrap_or_default();
-    if chosen.len() != statement.tokens_out.len() {
-        return Err(format!(
-            "{} tokens were chosen, the transcript has {}",
-            chosen.len(),
-            statement.tokens_out.len()
-        ));
-    }
-    let pairs = chosen.iter().zip(&statement.tokens_out);
-    match pairs.enumerate().find(|(_, (computed, stated))| computed != stated) {
-        None => Ok(()),
-        Some((index, (computed, stated))) => Err(format!(
-            "token {index} is {stated} in the transcript, but the largest logit is {computed}"
-        )),
-    }
 }
 
 /// Expected digests of traced outputs, by pass and step, bound to the root.

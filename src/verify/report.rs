@@ -132,6 +132,13 @@ pub enum Difference {
         /// Elements of this output.
         elements: usize,
     },
+    /// The transcript holds more or fewer bytes than the output has.
+    Length {
+        /// Bytes in the transcript.
+        expected: usize,
+        /// Bytes of the computed output.
+        computed: usize,
+    },
     /// The transcript holds a digest only.
     Digest {
         /// Digest in the transcript.
@@ -154,6 +161,9 @@ impl std::fmt::Display for Finding {
                 "element [{row}, {column}] is {expected} in the transcript, {computed} computed; \
                  {differing} of {elements} elements differ"
             ),
+            Difference::Length { expected, computed } => {
+                write!(f, "{expected} bytes in the transcript, {computed} computed")
+            }
             Difference::Digest { expected, computed } => {
                 write!(f, "digest is {expected} in the transcript, {computed} computed")
             }
