@@ -22,11 +22,11 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     let report = run_paths(&args.paths).map_err(|error| {
         let exit = match error {
-            ConformanceError::Io { .. } => Exit::Usage,
-            ConformanceError::Empty { .. } => Exit::Usage,
-            ConformanceError::Malformed { .. }
-            | ConformanceError::Parameter { .. }
-            | ConformanceError::Profile(_) => Exit::Malformed,
+            ConformanceError::Io { .. } | ConformanceError::Empty { .. } => Exit::Usage,
+            ConformanceError::Malformed { .. } | ConformanceError::Parameter { .. } => {
+                Exit::Malformed
+            }
+            ConformanceError::Profile(_) => Exit::Internal,
         };
         Failure::new(exit, error.to_string())
     })?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 use serde_json::{Value, json};
 
-use super::output::Output;
+use super::output::{Output, plain};
 use super::{CommandResult, Exit, paths};
 use crate::num::Digest;
 use crate::transcript::Transcript;
@@ -35,7 +35,7 @@ fn as_text(statement: &Statement, transcript: &Transcript) -> String {
     let mut text = String::from("NOT CHECKED: claims of whoever signed this file\n");
     let mut line = |name: &str, value: String| {
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{name:<12} {value}");
+        let _ = writeln!(text, "{name:<12} {}", plain(&value));
     };
     line("transcript", transcript.digest().to_string());
     line("key id", transcript.key_id().to_string());

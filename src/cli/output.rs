@@ -1,5 +1,6 @@
 //! Printing: results to stdout, diagnostics and progress to stderr.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
@@ -31,7 +32,10 @@ impl Output {
     /// Prints a diagnostic.
     pub(super) fn note(&self, text: &str) {
         if !self.quiet {
-            let _ = writeln!(std::io::stderr().lock(), "{text}");
+            let mut stderr = std::io::stderr().lock();
+            for line in text.lines() {
+                let _ = writeln!(stderr, "{}", plain(line));
+            }
         }
     }
 
@@ -53,6 +57,23 @@ impl Output {
     pub(super) fn progress(&self, what: &'static str) -> Progress {
         Progress { what, shown: !self.quiet, started: Instant::now(), bar: None, last_line: None }
     }
+}
+
+/// Makes a text from elsewhere safe for a terminal and for one line: control
+/// characters are spelled out, so that a file can neither move the cursor nor
+/// add a line that looks like ours.
+pub(super) fn plain(text: &str) -> Cow<'_, str> {
+    // Besides control characters, those that reverse the order of a line.
+    let harmful =
+        |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    if !text.contains(harmful) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        if harmful(c) { safe.extend(c.escape_default()) } else { safe.push(c) }
+    }
+    Cow::Owned(safe)
 }
 
 /// Progress with ETA, shown once a second has passed.
@@ -77,7 +98,9 @@ impl Progress {
             self.bar.get_or_insert_with(|| bar(self.what, total, elapsed)).set_position(done);
         } else if self.last_line.is_none_or(|last| last.elapsed() >= EVERY) {
             self.last_line = Some(Instant::now());
-            let left = elapsed.as_millis() as u64 * total.saturating_sub(done) / done.max(1) / 1000;
+            // Products of hours in milliseconds and a large model's work pass 2^64.
+            let [done, total] = [done, total].map(u128::from);
+            let left = elapsed.as_millis() * total.saturating_sub(done) / done.max(1) / 1000;
             let percent = done * 100 / total.max(1);
             let _ = writeln!(
                 std::io::stderr().lock(),

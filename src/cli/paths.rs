@@ -16,7 +16,7 @@ pub(super) fn trust() -> Option<PathBuf> {
 
 /// `$ATTEST_CONFIG`, or the system's place for a user's configuration.
 fn config_folder() -> Option<PathBuf> {
-    if let Some(folder) = std::env::var_os("ATTEST_CONFIG") {
+    if let Some(folder) = std::env::var_os("ATTEST_CONFIG").filter(|folder| !folder.is_empty()) {
         return Some(folder.into());
     }
     directories::ProjectDirs::from("", "", "attest").map(|dirs| dirs.config_dir().to_path_buf())

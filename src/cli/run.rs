@@ -95,7 +95,9 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     for warning in model.warnings() {
         output.note(&format!("warning: {warning}"));
     }
-    let tokens_in = model.tokenizer().encode(&prompt)?;
+    let tokens_in = model.tokenizer().encode(&prompt).map_err(|error| {
+        Failure::new(Exit::Usage, format!("{}: {error}", args.prompt.display()))
+    })?;
     let rule = StopRule {
         max_new_tokens: args.max_new_tokens as usize,
         stop_ids: model.generation().eos_token_id.clone(),
@@ -124,7 +126,12 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     let transcript = Transcript::seal(&statement, &made.recording.contents, &key)?;
     paths::write(&args.out, transcript.as_bytes())?;
 
-    let text = model.tokenizer().decode(&made.generation.tokens)?;
+    // The vocabulary may have more rows than the tokenizer has tokens; the
+    // transcript is none the worse for it.
+    let text = match model.tokenizer().decode(&made.generation.tokens) {
+        Ok(text) => text,
+        Err(error) => format!("[no text: {error}]"),
+    };
     let json = serde_json::json!({
         "transcript_file": args.out,
         "transcript": transcript.digest().to_string(),

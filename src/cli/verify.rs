@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 
 use super::error::Failure;
-use super::output::Output;
+use super::output::{Output, plain};
 use super::{CommandResult, Exit, paths};
 use crate::isa::mma::Simd;
 use crate::model::Model;
@@ -14,14 +14,15 @@ use crate::model::locate::Places;
 use crate::transcript::statement::ModelManifest;
 use crate::verify::report::{Outcome, Verdict};
 use crate::verify::trust::TrustStore;
-use crate::verify::{Anchor, Request, Verified, verify};
+use crate::verify::{Anchor, Claim, Request, Verified, verify};
 
 /// Arguments of `attest verify`.
 #[derive(ClapArgs, Debug)]
 pub(super) struct Args {
     /// The transcript.
     transcript: PathBuf,
-    /// Model name or folder [default: the name in the transcript].
+    /// Model name or folder [default: the name in the transcript, looked up in
+    /// $ATTEST_MODELS and in the Hugging Face cache].
     #[arg(long)]
     model: Option<String>,
     /// Trust file [default: trust.toml in the configuration folder].
@@ -63,8 +64,13 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
         nonce: args.nonce.clone().map(|nonce| nonce.0),
         simd: Simd::detect(),
         open_model: &|manifest: &ModelManifest| {
-            let name = args.model.as_deref().unwrap_or(&manifest.name);
-            Model::open(&Places::from_env().resolve(name)?)
+            let places = Places::from_env();
+            let folder = match &args.model {
+                Some(name) => places.resolve(name)?,
+                // The signer chose this name: it must not open a path.
+                None => places.find(&manifest.name)?,
+            };
+            Model::open(&folder)
         },
         progress: &mut |done, total| progress.update(done, total),
     });
@@ -115,7 +121,13 @@ fn text(done: &Verified) -> String {
             Outcome::Failed { detail, .. } => ("FAILED", detail),
             Outcome::NotDecided { reason } => ("-", reason),
         };
-        let _ = writeln!(text, "{:<12} {mark:<7} {detail}", subject(check.subject));
+        let _ = writeln!(text, "{:<12} {mark:<7} {}", subject(check.subject), plain(detail));
+    }
+    if !done.claims.is_empty() {
+        let claim = |claim: &Claim| format!("{} {}", claim.field, plain(&claim.value));
+        let claims: Vec<String> = done.claims.iter().map(claim).collect();
+        let claims = claims.join("; ");
+        let _ = writeln!(text, "{:<12} {:<7} not checked: {claims}", "signer's word", "");
     }
     let verdict = done.report.verdict();
     if verdict == Verdict::Verified
@@ -142,6 +154,7 @@ fn json(done: &Verified) -> Result<serde_json::Value, Failure> {
         "tool": { "name": "attest", "version": env!("CARGO_PKG_VERSION") },
         "transcript": done.transcript.as_ref().map(|t| t.digest().to_string()),
         "text": done.text,
+        "claims": serde_json::to_value(&done.claims).map_err(internal)?,
         "checks": serde_json::to_value(&done.report.checks).map_err(internal)?,
     }))
 }
