@@ -1,0 +1,100 @@
+//! `attest inspect`, `plan`, `doctor`, `conformance`.
+
+use std::path::{Path, PathBuf};
+
+use attest::num::sha256;
+use attest::transcript::statement::TraceMode;
+
+use crate::support::Making;
+use crate::{Home, end, fails, text, tiny_model};
+
+#[test]
+fn inspect_prints_claims_and_says_so() {
+    let home = Home::empty();
+    let made = Making { trace: TraceMode::Layers, ..Making::default() }.make();
+    let sealed = made.seal();
+    home.write("t.cbor", sealed.as_bytes());
+    let ended = end(&mut home.attest(&["inspect", "t.cbor"]));
+    assert_eq!(ended.exit, 0);
+    assert!(ended.stdout.starts_with("NOT CHECKED"), "{}", ended.stdout);
+    assert!(ended.stdout.contains(&sealed.digest().to_string()));
+
+    let json = end(&mut home.attest(&["inspect", "t.cbor", "--json"])).json();
+    assert_eq!(json["checked"], false);
+    assert_eq!(json["digest"], sealed.digest().to_string());
+    assert_eq!(json["tokens_out"], serde_json::json!(made.statement.tokens_out));
+    assert_eq!(json["prompt"]["hex"], hex::encode(&made.statement.prompt));
+
+    home.write("t.cbor", &sealed.as_bytes()[1..]);
+    fails(&mut home.attest(&["inspect", "t.cbor"]), 4, &["byte 0", "tag 18"]);
+}
+
+#[test]
+fn the_canonical_plan_hashes_to_the_digest_in_transcripts() {
+    let home = Home::empty();
+    let statement = Making::default().make().statement;
+    let model = tiny_model();
+    for pass in [&statement.passes[0], &statement.passes[2]] {
+        let (start, tokens) = (pass.start_position.to_string(), pass.token_count.to_string());
+        let args = ["plan", "--model", text(&model), "--start", &start, "--tokens", &tokens];
+        let ended = end(home.attest(&args).arg("--canonical"));
+        assert_eq!(ended.exit, 0, "{}", ended.stderr);
+        assert_eq!(sha256(&[ended.stdout.as_bytes()]), pass.plan_digest);
+        let json = end(home.attest(&args).arg("--json")).json();
+        assert_eq!(json["digest"], pass.plan_digest.to_string());
+        let ended = end(&mut home.attest(&args));
+        assert!(ended.stdout.contains(&pass.plan_digest.to_string()));
+        assert!(ended.stdout.contains("layers.1.self_attn.attention"), "{}", ended.stdout);
+    }
+}
+
+#[test]
+fn doctor_says_what_is_there_and_what_is_not() {
+    let home = Home::empty();
+    let ended = end(&mut home.attest(&["doctor"]));
+    assert_eq!((ended.exit, &*ended.stderr), (0, ""));
+    for word in ["emulator", "GPU", "h200", "attest keygen", "trust"] {
+        assert!(ended.stdout.contains(word), "{word}: {}", ended.stdout);
+    }
+    let home = Home::configured();
+    let model = tiny_model();
+    let json = end(&mut home.attest(&["doctor", "--json", "--model", text(&model)])).json();
+    assert!(json["key_file"].as_str().unwrap().ends_with("key.pem"), "{json}");
+    assert!(json["model"].as_str().unwrap().contains("2 layers"), "{json}");
+    fails(&mut home.attest(&["doctor", "--model", "absent"]), 5, &["absent not found"]);
+}
+
+fn vectors() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("spec/vectors/bf16_bf16_cf32_df32_k8.bin")
+}
+
+#[test]
+fn conformance_passes_on_vectors_and_fails_on_a_changed_copy() {
+    let home = Home::empty();
+    let ended = end(&mut home.attest(&["conformance", text(&vectors())]));
+    assert_eq!(ended.exit, 0, "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stdout.lines().last().unwrap().contains(" 0 differences"), "{}", ended.stdout);
+
+    let mut bytes = std::fs::read(vectors()).unwrap();
+    *bytes.last_mut().unwrap() ^= 0x80;
+    let changed = home.write("changed.bin", bytes);
+    let ended = end(&mut home.attest(&["conformance", text(&changed)]));
+    assert_eq!(ended.exit, 1, "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stdout.contains("first: record"), "{}", ended.stdout);
+    let json = end(&mut home.attest(&["conformance", "--json", text(&changed)])).json();
+    let columns = json["files"][0]["columns"].as_array().unwrap();
+    assert!(columns.iter().any(|column| column["differences"].as_u64() > Some(0)), "{json}");
+
+    let text_file = home.write("text.bin", "no vectors");
+    fails(&mut home.attest(&["conformance", text(&text_file)]), 4, &["text.bin"]);
+    fails(&mut home.attest(&["conformance", "absent.bin"]), 2, &["absent.bin"]);
+}
+
+#[test]
+fn help_lists_the_exit_codes() {
+    let ended = end(&mut Home::empty().attest(&["--help"]));
+    assert_eq!((ended.exit, &*ended.stderr), (0, ""));
+    for word in ["MISMATCH", "UNTRUSTED", "MALFORMED", "INCOMPLETE", "70"] {
+        assert!(ended.stdout.contains(word), "{word}");
+    }
+}
