@@ -14,11 +14,86 @@ use attest::isa::mma::Simd;
 use attest::model::qwen3;
 use attest::num::Tensor;
 use attest::plan::{LOGITS, Pass, Plan, Stack, Step};
+use attest::transcript::Transcript;
 use attest::transcript::record::Recording;
-use attest::transcript::statement::{LogitsMode, TraceMode};
+use attest::transcript::statement::{Engine, LogitsMode, TraceMode};
 use attest::transcript::tap::RecordTap;
+use attest::verify::trust::TrustStore;
 
 use support::{Making, assert_verified, check, mma, model, tiny, trust};
+
+/// One of the transcripts that lie in the repository.
+fn committed(name: &str) -> Transcript {
+    let path = tiny().join(name);
+    let file = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    Transcript::parse(file).unwrap()
+}
+
+fn committed_trust() -> TrustStore {
+    TrustStore::from_toml(&fs::read_to_string(tiny().join("trust.toml")).unwrap()).unwrap()
+}
+
+const H200: &str = "transcript.cbor";
+const EMULATOR: &str = "transcript-emulator.cbor";
+
+#[test]
+fn the_transcript_of_the_h200_verifies() {
+    let transcript = committed(H200);
+    assert_eq!(transcript.statement().environment.engine, Engine::Cuda);
+    assert_eq!(transcript.statement().logits.mode, LogitsMode::Full);
+    assert_verified(&check(transcript.as_bytes(), &committed_trust(), None), H200);
+}
+
+#[test]
+fn the_transcript_of_the_emulator_verifies() {
+    let transcript = committed(EMULATOR);
+    assert_eq!(transcript.statement().environment.engine, Engine::Emulator);
+    assert_verified(&check(transcript.as_bytes(), &committed_trust(), None), EMULATOR);
+}
+
+#[test]
+fn the_h200_and_the_emulator_computed_the_same() {
+    let (gpu, emulator) = (committed(H200), committed(EMULATOR));
+    assert!(gpu.section("logits").is_some_and(|logits| !logits.is_empty()));
+    for kind in ["logits", "trace"] {
+        assert!(gpu.section(kind) == emulator.section(kind), "section {kind} differs");
+    }
+    assert_eq!(gpu.key_id(), emulator.key_id());
+    let (gpu, emulator) = (gpu.statement(), emulator.statement());
+    assert_eq!(gpu.tokens_in, emulator.tokens_in);
+    assert_eq!(gpu.tokens_out, emulator.tokens_out);
+    assert_eq!(gpu.finish, emulator.finish);
+    assert_eq!(gpu.passes, emulator.passes, "plan digests included");
+    assert_eq!(gpu.logits, emulator.logits, "root included");
+    assert_eq!(gpu.trace, emulator.trace, "root included");
+    assert_eq!(gpu.model, emulator.model);
+    assert_eq!(gpu.prompt, fs::read(tiny().join("prompt.txt")).unwrap());
+}
+
+#[test]
+fn the_emulator_makes_the_committed_transcript_again() {
+    let transcript = committed(EMULATOR);
+    let stated = transcript.statement();
+    let making = Making {
+        prompt: std::str::from_utf8(&stated.prompt).unwrap(),
+        max_new_tokens: stated.sampling.max_new_tokens as usize,
+        logits: stated.logits.mode,
+        trace: stated.trace.mode,
+        ..Making::default()
+    };
+    let mut made = making.make();
+    // The private key is not in the repository, the clock and the names are not ours.
+    made.statement.model.name.clone_from(&stated.model.name);
+    made.statement.claimed_time = stated.claimed_time;
+    made.statement.nonce.clone_from(&stated.nonce);
+    made.statement.tool = stated.tool.clone();
+    // What is signed, byte for byte.
+    assert_eq!(made.statement.digest().unwrap(), transcript.digest());
+    for (section, contents) in stated.sections.iter().zip(&made.contents) {
+        let kind = &section.kind;
+        assert!(transcript.section(kind) == Some(&contents[..]), "section {kind} differs");
+    }
+}
 
 #[test]
 fn the_file_does_not_depend_on_the_number_of_threads() {
