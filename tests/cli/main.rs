@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // a test: a panic is its report
 
 mod commands;
+mod readme;
 mod run;
 #[path = "../support/mod.rs"]
 mod support;
