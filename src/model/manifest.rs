@@ -41,8 +41,7 @@ impl Manifest {
         Ok(Self::from_files(digested?))
     }
 
-    /// Makes a manifest of given entries; for transcripts.
-    pub fn from_files(mut files: Vec<ManifestFile>) -> Self {
+    fn from_files(mut files: Vec<ManifestFile>) -> Self {
         // Rust orders strings by UTF-8 bytes, which is code-point order.
         files.sort_by(|a, b| a.path.cmp(&b.path));
         Self { files }
@@ -56,48 +55,6 @@ impl Manifest {
     /// Finds a file by its path.
     pub fn file(&self, path: &str) -> Option<&ManifestFile> {
         self.files.iter().find(|f| f.path == path)
-    }
-
-    /// The identity of the model: a digest over path, length and SHA-256 of
-    /// every file.
-    ///
-    /// SHA-256 over the 25 bytes `attest model manifest v1\n`, the number of
-    /// files, and for each file the length of its path, the path, the length of
-    /// the file and its digest. Numbers are 8 bytes, little-endian.
-    pub fn digest(&self) -> Digest {
-        let mut bytes = DOMAIN.to_vec();
-        bytes.extend((self.files.len() as u64).to_le_bytes());
-        for file in &self.files {
-            bytes.extend((file.path.len() as u64).to_le_bytes());
-            bytes.extend(file.path.as_bytes());
-            bytes.extend(file.length.to_le_bytes());
-            bytes.extend(file.sha256.0);
-        }
-        sha256(&[&bytes])
-    }
-
-    /// Says, one sentence each, how `found` differs from this manifest; empty
-    /// if it does not.
-    pub fn differences(&self, found: &Self) -> Vec<String> {
-        let mut sentences = Vec::new();
-        for file in &self.files {
-            match found.file(&file.path) {
-                None => sentences.push(format!("{} is missing", file.path)),
-                Some(other) if other.length != file.length => sentences.push(format!(
-                    "{} has {} bytes, expected {}",
-                    file.path, other.length, file.length
-                )),
-                Some(other) if other.sha256 != file.sha256 => sentences.push(format!(
-                    "{} has SHA-256 {}, expected {}",
-                    file.path, other.sha256, file.sha256
-                )),
-                Some(_) => {}
-            }
-        }
-        for file in found.files.iter().filter(|f| self.file(&f.path).is_none()) {
-            sentences.push(format!("{} is not in the manifest", file.path));
-        }
-        sentences
     }
 }
 
@@ -124,7 +81,8 @@ fn digest(file: &ModelFile) -> Result<ManifestFile, ModelError> {
 /// order, without `.git`, `.gitignore`, `.gitattributes` and `.github` at the
 /// top, nor the paths in `ignored` (a signature lying beside the model). It
 /// covers every file but neither names nor lengths, so it is a second
-/// identifier and never the identity; for that, see [`Manifest::digest`].
+/// identifier and never the identity; that is the manifest's digest in the
+/// statement of a transcript.
 ///
 /// Links are followed under the rule of [`super::files`]; the reference
 /// implementation refuses them unless told otherwise.
@@ -168,8 +126,6 @@ fn walk(
     }
     Ok(())
 }
-
-const DOMAIN: &[u8; 25] = b"attest model manifest v1\n";
 
 /// Default ignore list of OpenSSF Model Signing v1.0, top level only.
 const OMS_IGNORED: [&str; 4] = [".git", ".gitignore", ".gitattributes", ".github"];

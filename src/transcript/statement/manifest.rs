@@ -143,4 +143,24 @@ mod tests {
         assert_ne!(original, digest(vec![file("a", 1), file("c", 2)]));
         assert_ne!(original, digest(vec![file("a", 2), file("b", 2)]));
     }
+
+    #[test]
+    fn differences_name_every_file() {
+        let file = |path: &str, len_bytes, content| ManifestFile {
+            path: path.to_owned(),
+            len_bytes,
+            sha256: Digest([content; 32]),
+        };
+        let manifest = |files| ModelManifest::new("m", files);
+        let expected = manifest(vec![file("a", 1, 1), file("b", 1, 1), file("c", 1, 1)]);
+        let found = manifest(vec![file("b", 2, 1), file("c", 1, 2), file("d", 1, 1)]);
+        let sentences = [
+            "a is missing".to_owned(),
+            "b has 2 bytes, expected 1".to_owned(),
+            format!("c has SHA-256 {}, expected {}", "02".repeat(32), "01".repeat(32)),
+            "d is not in the manifest".to_owned(),
+        ];
+        assert_eq!(expected.differences(&found), sentences);
+        assert!(expected.differences(&expected).is_empty());
+    }
 }
