@@ -30,7 +30,8 @@ pub(super) use rows::Blocks;
 /// inverse stay normal binary32 numbers for F up to 25.
 const LEAST_EXPONENT: i32 = -98;
 
-/// Largest alignment exponent of the fast path, for the same reason.
+/// Largest alignment exponent of the fast path: infinities and NaNs lie above it,
+/// and sums below it stay far from overflow (with room to spare).
 const LARGEST_EXPONENT: i32 = 118;
 
 /// Largest exponent of a product in the fast path. A deficit of 255, where the

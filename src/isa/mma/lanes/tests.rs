@@ -374,3 +374,35 @@ fn sixteen_maximal_significands_are_left_to_the_scalar_text() {
     let expected = scalar(&hopper, &case);
     assert_eq!(all_forms(&hopper, &case, &expected, "maximal"), 1);
 }
+
+#[test]
+fn infinities_meet_zero_rows_and_small_rows() {
+    // Zero rows are skipped and small ones keep the exponent bound: only the test
+    // for finite columns sees these.
+    for (id, profile) in profiles() {
+        for special in [0x7f80u16, 0xff80, 0x7fc1] {
+            let mut a = vec![Bf16::ZERO; 16];
+            a.extend([Bf16(0x2180); 16]); // 2^-60
+            let mut b = vec![Bf16(0x3f80); 32];
+            b[5] = Bf16(special);
+            let case = Case { a, b, c: vec![F32::ONE; 4], k: 16 };
+            let expected = scalar(&profile, &case);
+            assert_eq!(expected[..2], [F32::NAN, F32::ONE]);
+            all_forms(&profile, &case, &expected, &format!("{id} {special:04x}"));
+        }
+    }
+}
+
+#[test]
+fn a_tiny_accumulator_survives_a_column_of_zeros() {
+    // Its lane has no product, so it may not be aligned to the least exponent.
+    for (id, profile) in profiles() {
+        for c in [0x0000_0001u32, 0x807f_ffff, 0x0d7f_ffff, 0x8e00_0001, 0x0e80_0001] {
+            let b = vec![Bf16::ZERO, Bf16(0x3f80)];
+            let case = Case { a: vec![Bf16(0x3f80)], b, c: vec![F32(c), F32::ZERO], k: 1 };
+            let expected = scalar(&profile, &case);
+            assert_eq!(expected, [F32(c), F32::ONE]);
+            all_forms(&profile, &case, &expected, &format!("{id} {c:08x}"));
+        }
+    }
+}
