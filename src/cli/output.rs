@@ -32,10 +32,7 @@ impl Output {
     /// Prints a diagnostic.
     pub(super) fn note(&self, text: &str) {
         if !self.quiet {
-            let mut stderr = std::io::stderr().lock();
-            for line in text.lines() {
-                let _ = writeln!(stderr, "{}", plain(line));
-            }
+            let _ = writeln!(std::io::stderr().lock(), "{}", plain_lines(text));
         }
     }
 
@@ -74,6 +71,11 @@ pub(super) fn plain(text: &str) -> Cow<'_, str> {
         if harmful(c) { safe.extend(c.escape_default()) } else { safe.push(c) }
     }
     Cow::Owned(safe)
+}
+
+/// As [`plain`], but the text keeps its lines.
+pub(super) fn plain_lines(text: &str) -> String {
+    text.split('\n').map(plain).collect::<Vec<_>>().join("\n")
 }
 
 /// Progress with ETA, shown once a second has passed.

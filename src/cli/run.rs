@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::{Args as ClapArgs, ValueEnum};
 
 use super::error::Failure;
-use super::output::Output;
+use super::output::{Output, plain_lines};
 use super::verify::{Nonce, parse_hex};
 use super::{CommandResult, Exit, engines, paths};
 use crate::engine::Engine;
@@ -144,8 +144,9 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
         "finish": statement.finish.word(),
         "text": text,
     });
+    let shown = plain_lines(&text);
     let summary = format!(
-        "{text}\n\n{} tokens in, {} out ({}), engine {}\ntranscript {}\nwritten to {} ({} bytes), signed by key {}",
+        "{shown}\n\n{} tokens in, {} out ({}), engine {}\ntranscript {}\nwritten to {} ({} bytes), signed by key {}",
         tokens_in.len(),
         made.generation.tokens.len(),
         statement.finish.word(),

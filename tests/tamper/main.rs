@@ -1,12 +1,14 @@
 //! Tampering: whatever is changed, by whoever, the verdict says so and why.
 //!
-//! `forged`: without the key. `lying`: with it. `folder`: another model than the
-//! one stated.
+//! `forged`: without the key. `lying`: with it. `systematic`: with it, every value.
+//! `folder`: another model than the one stated.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // a test: a panic is its report
 
 mod folder;
 mod forged;
+mod lies;
 mod lying;
 #[path = "../support/mod.rs"]
 mod support;
+mod systematic;
