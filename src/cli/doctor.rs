@@ -6,7 +6,8 @@ use clap::Args as ClapArgs;
 use serde_json::json;
 
 use super::output::Output;
-use super::{CommandResult, Exit, engines, paths};
+use super::{CommandResult, Exit, gpu, paths, produce};
+use crate::isa::mma::Simd;
 use crate::isa::profile::Profile;
 use crate::model::Config;
 use crate::model::locate::Places;
@@ -23,9 +24,10 @@ pub(super) struct Args {
 
 /// Looks at everything and prints it; exits 0 if a transcript can be verified.
 pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
-    let (profile, catalogue, _) = engines::contract()?;
+    let (profile, catalogue, _) = produce::contract()?;
     let threads = rayon::current_num_threads();
-    let gpu = engines::why_no_gpu();
+    let no_gpu = gpu::why_not();
+    let device = no_gpu.clone().unwrap_or_else(gpu::describe);
     let found = |path: Option<std::path::PathBuf>| path.filter(|path| path.exists());
     let (key, trust) = (found(paths::key()), found(paths::trust()));
     let model = args.model.as_deref().map(model_state).transpose()?;
@@ -39,8 +41,8 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
         let _ = writeln!(text, "{name:<11} {value}");
     };
     line("attest", format!("{}, numerics {PLAN_VERSION}", env!("CARGO_PKG_VERSION")));
-    line("emulator", format!("ready: {threads} threads, {}", engines::simd()));
-    line("GPU", gpu.clone().unwrap_or_else(engines::gpu));
+    line("emulator", format!("ready: {threads} threads, {}", Simd::detect().name()));
+    line("GPU", device.clone());
     line("profile", format!("{} ({})", profile.id, profile.digest));
     line("catalogue", format!("{} ({})", catalogue.id, catalogue.digest));
     line("profiles", Profile::ids().collect::<Vec<_>>().join(", "));
@@ -54,9 +56,9 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
         "version": env!("CARGO_PKG_VERSION"),
         "numerics": PLAN_VERSION,
         "threads": threads,
-        "simd": engines::simd(),
-        "gpu_usable": gpu.is_none(),
-        "gpu": gpu.unwrap_or_else(engines::gpu),
+        "simd": Simd::detect().name(),
+        "gpu_usable": no_gpu.is_none(),
+        "gpu": device,
         "profile": { "id": profile.id, "digest": profile.digest.to_string() },
         "catalogue": { "id": catalogue.id, "digest": catalogue.digest.to_string() },
         "key_file": key,

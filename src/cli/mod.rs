@@ -3,13 +3,18 @@
 
 mod conformance;
 mod doctor;
-mod engines;
 mod error;
+#[cfg(feature = "cuda")]
+mod gpu;
+#[cfg(not(feature = "cuda"))]
+#[path = "no_gpu.rs"]
+mod gpu;
 mod inspect;
 mod keygen;
 mod output;
 mod paths;
 mod plan;
+mod produce;
 mod run;
 mod verify;
 

@@ -7,19 +7,17 @@ use clap::{Args as ClapArgs, ValueEnum};
 
 use super::error::Failure;
 use super::output::{Output, plain_lines};
+use super::produce::{Made, Work, on_emulator};
 use super::verify::{Nonce, parse_hex};
-use super::{CommandResult, Exit, engines, paths};
-use crate::engine::Engine;
-use crate::engine::generate::{Generation, StopRule, generate};
+use super::{CommandResult, Exit, gpu, paths};
+use crate::engine::generate::StopRule;
 use crate::model::Model;
 use crate::model::locate::Places;
 use crate::plan::Stack;
 use crate::transcript::Transcript;
 use crate::transcript::capture::{self, Circumstances};
 use crate::transcript::key::{KeyError, PrivateKey};
-use crate::transcript::record::Recording;
 use crate::transcript::statement::{LogitsMode, TraceMode};
-use crate::transcript::tap::RecordTap;
 
 /// Arguments of `attest run`.
 #[derive(ClapArgs, Debug)]
@@ -59,7 +57,7 @@ pub(super) struct Args {
 
 /// Which engine executes the model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(super) enum Choice {
+enum Choice {
     /// The GPU if there is one that can be used, else the emulator.
     Auto,
     /// The GPU.
@@ -102,8 +100,22 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
         max_new_tokens: args.max_new_tokens as usize,
         stop_ids: model.generation().eos_token_id.clone(),
     };
-    let work = Work { args, model: &model, prompt: &tokens_in, rule: &rule, output };
-    let made = engines::with(args.engine, &work)?;
+    let work = Work {
+        model: &model,
+        prompt: &tokens_in,
+        rule: &rule,
+        logits: match args.logits {
+            Logits::Full => LogitsMode::Full,
+            Logits::Hash => LogitsMode::Hash,
+        },
+        trace: match args.trace {
+            Trace::None => TraceMode::None,
+            Trace::Layers => TraceMode::Layers,
+            Trace::Steps => TraceMode::Steps,
+        },
+        output,
+    };
+    let made = execute(args.engine, &work)?;
 
     let claimed_time = match args.claimed_time {
         Some(time) => time,
@@ -160,6 +172,21 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     Ok(Exit::Success)
 }
 
+/// Does the work on the chosen engine.
+fn execute(choice: Choice, work: &Work<'_>) -> Result<Made, Failure> {
+    match choice {
+        Choice::Emulator => on_emulator(work),
+        Choice::Cuda => gpu::produce(work),
+        Choice::Auto => match gpu::why_not() {
+            None => gpu::produce(work),
+            Some(reason) => {
+                work.output.note(&format!("note: {reason}; running on the emulator"));
+                on_emulator(work)
+            }
+        },
+    }
+}
+
 fn signing_key(named: Option<&Path>) -> Result<(PrivateKey, PathBuf), Failure> {
     let path = match named {
         Some(path) => path.to_path_buf(),
@@ -184,63 +211,4 @@ fn signing_key(named: Option<&Path>) -> Result<(PrivateKey, PathBuf), Failure> {
         Failure::new(Exit::Usage, message)
     })?;
     Ok((key, path))
-}
-
-/// What an engine is to do.
-pub(super) struct Work<'a> {
-    args: &'a Args,
-    /// The model.
-    pub(super) model: &'a Model,
-    prompt: &'a [u32],
-    rule: &'a StopRule,
-    /// For notes.
-    pub(super) output: &'a Output,
-}
-
-/// What came out of an engine, with what it says of itself.
-pub(super) struct Made {
-    /// The tokens and plans.
-    pub(super) generation: Generation,
-    /// The commitments.
-    pub(super) recording: Recording,
-    /// Environment and dispatch.
-    pub(super) claims: engines::Claims,
-}
-
-impl Work<'_> {
-    /// Positions that a cache needs.
-    pub(super) fn positions(&self) -> usize {
-        self.prompt.len() + self.rule.max_new_tokens
-    }
-
-    /// Generates on an engine and records.
-    pub(super) fn generate<E: Engine>(
-        &self,
-        engine: &mut E,
-    ) -> Result<(Generation, Recording), Failure> {
-        let logits = match self.args.logits {
-            Logits::Full => LogitsMode::Full,
-            Logits::Hash => LogitsMode::Hash,
-        };
-        let trace = match self.args.trace {
-            Trace::None => TraceMode::None,
-            Trace::Layers => TraceMode::Layers,
-            Trace::Steps => TraceMode::Steps,
-        };
-        let config = self.model.config();
-        let mut progress = self.output.progress("running");
-        let limit = self.rule.max_new_tokens as u64;
-        let mut passes = 0;
-        let mut tap = RecordTap::new(logits, trace, config.vocab_size, |done, total| {
-            // The end is not known before the stop token: the limit is an upper bound.
-            passes += u64::from(done == total);
-            progress.update(passes, limit);
-        });
-        let made = generate(engine, config, Stack::Native, self.prompt, self.rule, &mut tap)?;
-        let recording =
-            tap.finish().map_err(|error| Failure::new(Exit::Internal, error.to_string()))?;
-        let made =
-            made.ok_or_else(|| Failure::new(Exit::Internal, "the generation stopped early"))?;
-        Ok((made, recording))
-    }
 }

@@ -1,9 +1,8 @@
 //! The CUDA engine for the command line.
 
-use super::{CATALOGUE, Claims, contract};
-use crate::cli::Exit;
-use crate::cli::error::Failure;
-use crate::cli::run::{Made, Work};
+use super::Exit;
+use super::error::Failure;
+use super::produce::{CATALOGUE, Claims, Made, Work, contract};
 use crate::engine::cuda::{CudaEngine, Device, Environment as Found, EnvironmentError};
 use crate::recipe::catalog::Catalog;
 use crate::recipe::cublaslt::{Dispatch, recipe_of};
@@ -13,12 +12,12 @@ use crate::transcript::statement::{
 };
 
 /// Why the CUDA engine cannot be used here; `None` if it can.
-pub(in crate::cli) fn why_no_gpu() -> Option<String> {
+pub(super) fn why_not() -> Option<String> {
     Device::open().err().map(|error| error.to_string())
 }
 
 /// The GPU in a few words, if it can be used.
-pub(in crate::cli) fn gpu() -> String {
+pub(super) fn describe() -> String {
     match Device::open() {
         Ok(device) => {
             let found = device.environment();
@@ -32,7 +31,7 @@ pub(in crate::cli) fn gpu() -> String {
 }
 
 /// Does the work on the GPU.
-pub(in crate::cli) fn cuda(work: &Work<'_>) -> Result<Made, Failure> {
+pub(super) fn produce(work: &Work<'_>) -> Result<Made, Failure> {
     let no_gpu = |error: EnvironmentError| {
         Failure::new(Exit::Incomplete, error.to_string())
             .hint("`--engine emulator` runs on the CPU with the same bits")
