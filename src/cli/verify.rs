@@ -127,7 +127,7 @@ fn text(done: &Verified) -> String {
         let claim = |claim: &Claim| format!("{} {}", claim.field, plain(&claim.value));
         let claims: Vec<String> = done.claims.iter().map(claim).collect();
         let claims = claims.join("; ");
-        let _ = writeln!(text, "{:<12} {:<7} not checked: {claims}", "signer's word", "");
+        let _ = writeln!(text, "{:<12} {:<7} not checked: {claims}", "signer says", "");
     }
     let verdict = done.report.verdict();
     if verdict == Verdict::Verified

@@ -104,6 +104,19 @@ const FAMILIES: [Family; 21] = [
     RareSpecials,
 ];
 
+#[test]
+fn a_subnormal_column_sets_the_exponent() {
+    for (id, profile) in profiles() {
+        for c in [0u32, 0x1e80_0001] {
+            let a = vec![Bf16(0x5d80)]; // 2^60: its products with subnormals are in the fast range
+            let b = vec![Bf16(0x0001), Bf16(0x807f)];
+            let case = Case { a, b, c: vec![F32(c); 2], k: 1 };
+            let expected = scalar(&profile, &case);
+            assert_eq!(all_forms(&profile, &case, &expected, &id), 0);
+        }
+    }
+}
+
 struct Case {
     a: Vec<Bf16>,
     b: Vec<Bf16>,
