@@ -143,11 +143,6 @@ impl Recorder {
         }
     }
 
-    /// Returns how many rows of logits a pass has so far.
-    pub fn logits_rows(&self, pass: u64) -> u64 {
-        self.logits.range((pass, 0)..=(pass, u64::MAX)).count() as u64
-    }
-
     /// Builds the commitments and the sections.
     pub fn finish(self) -> Recording {
         let vocab = [self.vocab];

@@ -69,7 +69,7 @@ impl ModelManifest {
         sentences
     }
 
-    /// Checks the rules M1 to M3 of `spec/transcript.md`.
+    /// Checks the rules C1 and C2 of `spec/transcript.md`.
     pub(super) fn check(&self) -> Result<(), TranscriptError> {
         let broken = |rule: String| Err(TranscriptError::Inconsistent { rule });
         if self.files.is_empty() {
