@@ -183,49 +183,59 @@ impl Engine for Emulator<'_> {
             tensor.as_bf16().ok_or_else(|| fault(step, "an operand is not bf16"))
         };
         let refused = |error: RecipeError| refused(step, &error);
-        let mut out = vec![Bf16::ZERO; rows * columns];
-        match (step.op, step.recipe) {
+        let blank = || vec![Bf16::ZERO; rows * columns];
+        let out = match (step.op, step.recipe) {
             (Op::Embedding, Recipe::Copy) => {
                 let ids = inputs.first().and_then(|ids| ids.as_u32());
                 let ids = ids.ok_or_else(|| fault(step, "the operand is no list of tokens"))?;
                 let table = self.weight(step)?;
+                let mut out = blank();
                 ids.iter()
                     .zip(out.chunks_mut(columns))
                     .try_for_each(|(&id, out)| embedding::embedding_row(&table, id, out))
                     .map_err(refused)?;
+                out
             }
             (Op::RmsNorm { eps, width }, Recipe::RowReduction { lanes }) => {
                 let order = RowReduction::with_lanes(usize::from(lanes)).map_err(refused)?;
                 let weight = self.weight(step)?;
+                let mut out = blank();
                 x(0)?
                     .par_chunks(width)
                     .zip(out.par_chunks_mut(width))
                     .try_for_each(|(x, out)| rms_norm::rms_norm_row(order, x, &weight, eps, out))
                     .map_err(refused)?;
+                out
             }
-            (Op::Linear { k }, Recipe::SingleWalk) => out = self.linear(step, x(0)?, k)?,
+            (Op::Linear { k }, Recipe::SingleWalk) => self.linear(step, x(0)?, k)?,
             (Op::Rope { theta, head_dim }, Recipe::RopeBf16) => {
-                out = self.rope(group, x(0)?, theta, head_dim)?;
+                self.rope(group, x(0)?, theta, head_dim)?
             }
             (Op::Attention { q_heads, kv_heads, head_dim }, Recipe::Flash2 { kv_tile: 64 }) => {
-                out = self.attention(group, x(0)?, (q_heads, kv_heads, head_dim))?;
+                self.attention(group, x(0)?, (q_heads, kv_heads, head_dim))?
             }
             (Op::Add, Recipe::Elementwise) => {
+                let mut out = blank();
                 elementwise::add_row(x(0)?, x(1)?, &mut out).map_err(refused)?;
+                out
             }
             (Op::SiluMul, Recipe::Elementwise) => {
                 let rows = x(0)?.par_chunks(columns).zip(x(1)?.par_chunks(columns));
+                let mut out = blank();
                 rows.zip(out.par_chunks_mut(columns))
                     .try_for_each(|((gate, up), out)| elementwise::silu_mul_row(gate, up, out))
                     .map_err(refused)?;
+                out
             }
             (Op::LastToken, Recipe::Copy) => {
                 let mut row = 0;
                 let x = x(0)?;
+                let mut out = blank();
                 for (part, out) in group.parts.iter().zip(out.chunks_mut(columns)) {
                     row += part.pass.tokens;
                     out.copy_from_slice(&x[(row - 1) * columns..row * columns]);
                 }
+                out
             }
             (Op::Argmax, Recipe::LowestIndex) => {
                 let logits = x(0)?;
@@ -254,7 +264,7 @@ impl Engine for Emulator<'_> {
                     engine: "emulator",
                 });
             }
-        }
+        };
         if out.len() != rows * columns {
             return Err(fault(step, "the output has the wrong size"));
         }
