@@ -26,11 +26,20 @@ fn run_folder(folder: &Path) -> Report {
     report
 }
 
-/// Folder of larger sets that are not part of the package.
+/// A folder of the larger sets, which are not part of the package: `spec/isa.md`,
+/// *Evidence*, says where they come from. `$ATTEST_VECTORS` names the folder that
+/// has them; without it, `../shared/vectors` is tried.
 fn beside(name: &str) -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/vectors").join(name);
+    let sets = match std::env::var_os("ATTEST_VECTORS").filter(|folder| !folder.is_empty()) {
+        Some(folder) => PathBuf::from(folder),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/vectors"),
+    };
+    let folder = sets.join(name);
     if !folder.is_dir() {
-        println!("skipped: {} is not here", folder.display());
+        println!(
+            "skipped: {} is not here; ATTEST_VECTORS can name the folder of the sets",
+            folder.display()
+        );
         return None;
     }
     Some(folder)
