@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use ciborium::Value as Cbor;
 use clap::Args as ClapArgs;
 use serde_json::{Value, json};
 
@@ -69,6 +70,9 @@ fn as_text(statement: &Statement, transcript: &Transcript) -> String {
     if let Some(nonce) = &statement.nonce {
         line("nonce", hex::encode(nonce));
     }
+    for extension in &statement.extensions {
+        line(&format!("key {}", extension.key), diagnostic(&extension.value));
+    }
     text
 }
 
@@ -129,7 +133,35 @@ fn as_json(statement: &Statement) -> Value {
         })).collect::<Vec<_>>(),
         "claimed_time": statement.claimed_time,
         "nonce": statement.nonce.as_ref().map(hex::encode),
+        "extensions": statement.extensions.iter().map(|extension| json!({
+            "key": extension.key, "cbor": diagnostic(&extension.value),
+        })).collect::<Vec<_>>(),
     })
+}
+
+/// A value of an unknown key in CBOR diagnostic notation (RFC 8949, section 8).
+///
+/// The last two arms are for a reader of `Value`: what they print was refused
+/// when the statement was read.
+fn diagnostic(value: &Cbor) -> String {
+    match value {
+        Cbor::Integer(integer) => i128::from(*integer).to_string(),
+        Cbor::Bytes(bytes) => format!("h'{}'", hex::encode(bytes)),
+        // JSON's escapes are those of the notation.
+        Cbor::Text(text) => Value::from(text.as_str()).to_string(),
+        Cbor::Array(items) => {
+            let items: Vec<String> = items.iter().map(diagnostic).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Cbor::Map(pairs) => {
+            let pair =
+                |(key, value): &(Cbor, Cbor)| format!("{}: {}", diagnostic(key), diagnostic(value));
+            let pairs: Vec<String> = pairs.iter().map(pair).collect();
+            format!("{{{}}}", pairs.join(", "))
+        }
+        Cbor::Float(_) | Cbor::Bool(_) | Cbor::Null | Cbor::Tag(..) => format!("{value:?}"),
+        _ => "a value of another kind".to_owned(),
+    }
 }
 
 fn environment(environment: &Environment) -> Value {

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use attest::num::sha256;
-use attest::transcript::statement::TraceMode;
+use attest::transcript::statement::{Extension, TraceMode};
+use ciborium::Value;
 
 use crate::support::Making;
 use crate::{Home, end, fails, text, tiny_model};
@@ -27,6 +28,32 @@ fn inspect_prints_claims_and_says_so() {
 
     home.write("t.cbor", &sealed.as_bytes()[1..]);
     fails(&mut home.attest(&["inspect", "t.cbor"]), 4, &["byte 0", "tag 18"]);
+}
+
+#[test]
+fn inspect_shows_the_fields_that_it_does_not_know() {
+    let home = Home::empty();
+    let mut made = Making::default().make();
+    let bytes = Value::Bytes(vec![0xab, 0xcd]);
+    let inner = Value::Map(vec![(Value::from(1), Value::Array(vec![bytes, Value::from(7)]))]);
+    made.statement.extensions = vec![
+        Extension { key: 64, value: Value::from("a \"quoted\"\nline") },
+        Extension { key: u64::MAX, value: inner },
+    ];
+    home.write("t.cbor", made.seal().as_bytes());
+    let ended = end(&mut home.attest(&["inspect", "t.cbor"]));
+    assert_eq!(ended.exit, 0, "{}", ended.stderr);
+    for line in
+        [r#"key 64       "a \"quoted\"\nline""#, "key 18446744073709551615 {1: [h'abcd', 7]}"]
+    {
+        assert!(ended.stdout.lines().any(|found| found == line), "{line}: {}", ended.stdout);
+    }
+    let json = end(&mut home.attest(&["inspect", "t.cbor", "--json"])).json();
+    let expected = serde_json::json!([
+        { "key": 64, "cbor": r#""a \"quoted\"\nline""# },
+        { "key": u64::MAX, "cbor": "{1: [h'abcd', 7]}" },
+    ]);
+    assert_eq!(json["extensions"], expected);
 }
 
 #[test]
