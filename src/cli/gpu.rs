@@ -72,9 +72,10 @@ fn environment(found: &Found) -> GpuEnvironment {
 fn dispatch_row(catalog: &Catalog, row: &Dispatch) -> Result<DispatchRow, Failure> {
     let a = &row.algorithm;
     // The engine takes catalogued algorithms only.
-    let recipe = recipe_of(catalog, a).ok_or_else(|| {
-        Failure::new(Exit::Internal, format!("algorithm {} is not catalogued", a.id))
-    })?;
+    let recipe =
+        recipe_of(catalog, a, (row.m as u64, row.n as u64, row.k as u64)).ok_or_else(|| {
+            Failure::new(Exit::Internal, format!("algorithm {} is not catalogued", a.id))
+        })?;
     Ok(DispatchRow {
         op: LINEAR.into(),
         m: row.m as u64,

@@ -1,6 +1,8 @@
 //! Where the user's own files are: the configuration folder and its contents.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
 use super::error::{Exit, Failure};
 
@@ -29,19 +31,50 @@ pub(super) fn no_folder(option: &str) -> Failure {
 }
 
 /// Reads a file named on the command line.
-pub(super) fn read(path: &std::path::Path) -> Result<Vec<u8>, Failure> {
-    std::fs::read(path)
-        .map_err(|error| Failure::new(Exit::Usage, format!("{}: {error}", path.display())))
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path).map_err(|error| failed(path, &error))
 }
 
-/// Writes a file next to its place and moves it there, so that an interrupted
-/// write leaves no half file.
-pub(super) fn write(path: &std::path::Path, bytes: &[u8]) -> Result<(), Failure> {
-    let failed =
-        |error: std::io::Error| Failure::new(Exit::Usage, format!("{}: {error}", path.display()));
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".partial");
-    let partial = path.with_file_name(name);
-    let written = std::fs::write(&partial, bytes).and_then(|()| std::fs::rename(&partial, path));
-    written.inspect_err(|_| drop(std::fs::remove_file(&partial))).map_err(failed)
+/// A file that is written beside its place and moved there at the end, so that
+/// an interrupted run leaves no half file. It is opened before the work, so that
+/// a place that cannot be written to costs no work.
+pub(super) struct Pending {
+    path: PathBuf,
+    partial: PathBuf,
+    file: File,
+}
+
+impl Pending {
+    /// Opens a file beside `path`.
+    pub(super) fn create(path: &Path) -> Result<Self, Failure> {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        if name.is_empty() || path.is_dir() {
+            let message = format!("{} names no file", path.display());
+            return Err(Failure::new(Exit::Usage, message));
+        }
+        name.push(format!(".{}.partial", std::process::id()));
+        let partial = path.with_file_name(name);
+        let file = File::create(&partial).map_err(|error| failed(path, &error))?;
+        Ok(Self { path: path.to_owned(), partial, file })
+    }
+
+    /// Writes the contents and moves the file to its place.
+    pub(super) fn finish(mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.file
+            .write_all(bytes)
+            .and_then(|()| self.file.sync_all())
+            .and_then(|()| std::fs::rename(&self.partial, &self.path))
+            .map_err(|error| failed(&self.path, &error))
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        // Gone already if it was moved to its place.
+        let _ = std::fs::remove_file(&self.partial);
+    }
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(Exit::Usage, format!("{}: {error}", path.display()))
 }

@@ -100,6 +100,7 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
         max_new_tokens: args.max_new_tokens as usize,
         stop_ids: model.generation().eos_token_id.clone(),
     };
+    let out = paths::Pending::create(&args.out)?;
     let work = Work {
         model: &model,
         prompt: &tokens_in,
@@ -116,6 +117,8 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
         output,
     };
     let made = execute(args.engine, &work)?;
+    // What was computed is only the manifest's model if its files did not change.
+    model.weights().check_unchanged()?;
 
     let claimed_time = match args.claimed_time {
         Some(time) => time,
@@ -136,7 +139,7 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     };
     let statement = capture::statement(circumstances, &made.generation, &made.recording);
     let transcript = Transcript::seal(&statement, &made.recording.contents, &key)?;
-    paths::write(&args.out, transcript.as_bytes())?;
+    out.finish(transcript.as_bytes())?;
 
     // The vocabulary may have more rows than the tokenizer has tokens; the
     // transcript is none the worse for it.

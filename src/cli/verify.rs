@@ -153,7 +153,7 @@ fn json(done: &Verified) -> Result<serde_json::Value, Failure> {
         "exit": done.report.verdict().exit_code(),
         "tool": { "name": "attest", "version": env!("CARGO_PKG_VERSION") },
         "transcript": done.transcript.as_ref().map(|t| t.digest().to_string()),
-        "text": done.text,
+        "text": done.text.as_ref().filter(|_| done.report.verdict() == Verdict::Verified),
         "claims": serde_json::to_value(&done.claims).map_err(internal)?,
         "checks": serde_json::to_value(&done.report.checks).map_err(internal)?,
     }))

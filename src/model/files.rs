@@ -10,6 +10,8 @@
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata};
 use std::io::Read as _;
+#[cfg(unix)]
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -222,11 +224,20 @@ struct Link {
 struct Stamp {
     length: u64,
     modified: Option<SystemTime>,
+    /// Device, inode and time of the last change of the inode, which a program
+    /// cannot set as it can set the time of modification.
+    #[cfg(unix)]
+    inode: (u64, u64, i64, i64),
 }
 
 impl Stamp {
     fn of(metadata: &Metadata) -> Self {
-        Self { length: metadata.len(), modified: metadata.modified().ok() }
+        Self {
+            length: metadata.len(),
+            modified: metadata.modified().ok(),
+            #[cfg(unix)]
+            inode: (metadata.dev(), metadata.ino(), metadata.ctime(), metadata.ctime_nsec()),
+        }
     }
 }
 

@@ -28,6 +28,12 @@ pub struct Algorithm {
     pub reduction_scheme: u32,
     /// What it computes.
     pub recipe: CataloguedRecipe,
+    /// Largest number of rows of the result that was measured.
+    pub max_m: u64,
+    /// Largest number of its columns that was measured.
+    pub max_n: u64,
+    /// Longest dot products that were measured.
+    pub max_k: u64,
     /// What was compared.
     pub evidence: String,
 }
@@ -141,9 +147,24 @@ impl Catalog {
         &self.file.product
     }
 
-    /// Whether the rows were measured with this `cublasLtGetVersion()`.
-    pub fn covers_version(&self, version: u64) -> bool {
-        self.file.library.versions.contains(&version)
+    /// Whether the rows were measured with this GPU and these versions, else a
+    /// sentence. NVRTC counts because it carries CUDA's math functions. Versions
+    /// are compared as text, so that each has one spelling.
+    pub fn covers(&self, gpu: &str, nvrtc: &str, library: &str) -> Result<(), String> {
+        let id = self.id();
+        let versions: Vec<String> = self.versions().iter().map(u64::to_string).collect();
+        let facts = [
+            ("the GPU", gpu, &self.file.gpus),
+            ("NVRTC", nvrtc, &self.file.nvrtc),
+            ("cuBLASLt", library, &versions),
+        ];
+        match facts.into_iter().find(|(_, found, known)| !known.iter().any(|k| k == found)) {
+            None => Ok(()),
+            Some((what, found, known)) => {
+                let known = known.join(", ");
+                Err(format!("{what} is {found:?}; catalogue {id} was measured with {known}"))
+            }
+        }
     }
 
     /// Library versions that the rows were measured with.
@@ -167,6 +188,8 @@ impl Catalog {
 struct File {
     id: String,
     profile: String,
+    gpus: Vec<String>,
+    nvrtc: Vec<String>,
     library: Library,
     product: String,
     preference: Preference,
@@ -195,7 +218,14 @@ mod tests {
             assert!(!catalog.algorithms().is_empty());
         }
         let catalog = Catalog::by_id("h200-cublaslt-13.1").unwrap();
-        assert!(catalog.covers_version(130_100) && !catalog.covers_version(130_101));
+        assert_eq!(catalog.covers("NVIDIA H200", "13.0", "130100"), Ok(()));
+        for (gpu, nvrtc, library, named) in [
+            ("NVIDIA H100", "13.0", "130100", "NVIDIA H100"),
+            ("NVIDIA H200", "13.1", "130100", "13.1"),
+            ("NVIDIA H200", "13.0", "+130100", "+130100"),
+        ] {
+            assert!(catalog.covers(gpu, nvrtc, library).unwrap_err().contains(named));
+        }
         assert_eq!(catalog.preference().reduction_scheme_mask, 0);
     }
 

@@ -48,16 +48,24 @@ pub struct Dispatch {
     pub algorithm: AlgorithmDescriptor,
 }
 
-/// Returns the recipe that a descriptor's algorithm follows, or `None` if the
-/// catalogue does not list it as measured: then nobody knows.
+/// Returns the recipe that a descriptor's algorithm follows for a product
+/// `[m, k] · [n, k]ᵀ`, or `None` if the catalogue does not list it as measured up
+/// to that size: then nobody knows.
 ///
 /// Tile, stages, swizzle, cluster and the other shape attributes place outputs
 /// on the chip; no output's own walk along K depends on them.
-pub fn recipe_of(catalog: &Catalog, descriptor: &AlgorithmDescriptor) -> Option<Recipe> {
+pub fn recipe_of(
+    catalog: &Catalog,
+    descriptor: &AlgorithmDescriptor,
+    (m, n, k): (u64, u64, u64),
+) -> Option<Recipe> {
     let listed = catalog.algorithms().iter().find(|listed| {
         listed.id == descriptor.id
             && descriptor.split_k <= listed.max_split_k
             && descriptor.reduction_scheme == listed.reduction_scheme
+            && m <= listed.max_m
+            && n <= listed.max_n
+            && k <= listed.max_k
     })?;
     match listed.recipe {
         CataloguedRecipe::SingleWalk => (descriptor.split_k <= 1).then_some(Recipe::SingleWalk),
@@ -96,7 +104,16 @@ mod tests {
             (41, 1, 0, None, "id 41 was never measured"),
         ];
         for (id, split_k, scheme, recipe, reason) in cases {
-            assert_eq!(recipe_of(&catalog, &descriptor(id, split_k, scheme)), recipe, "{reason}");
+            let found = recipe_of(&catalog, &descriptor(id, split_k, scheme), (17, 256, 256));
+            assert_eq!(found, recipe, "{reason}");
         }
+    }
+
+    #[test]
+    fn nothing_is_known_beyond_the_measured_sizes() {
+        let catalog = Catalog::by_id("h200-cublaslt-13.1").unwrap();
+        let known = |m, n, k| recipe_of(&catalog, &descriptor(66, 1, 0), (m, n, k)).is_some();
+        assert!(known(4096, 151_936, 9728));
+        assert!(!known(4097, 128, 128) && !known(1, 151_937, 128) && !known(1, 128, 9729));
     }
 }

@@ -37,6 +37,8 @@ pub(super) fn claims(statement: &Statement) -> Vec<Claim> {
         // Known to this program, which does not show that they were used.
         add("environment.gpu.cublaslt", gpu.cublaslt.clone());
         add("environment.gpu.nvrtc", gpu.nvrtc.clone());
+        let kernels = format!("{} sources, compiled with the stated options", gpu.kernels.len());
+        add("environment.gpu.kernels", kernels);
         add("dispatch", format!("algorithms of {} products", statement.dispatch.len()));
     }
     match statement.finish {

@@ -114,11 +114,7 @@ fn check_gpu(gpu: &GpuEnvironment, catalog: &Catalog) -> Result<(), Refusal> {
             data::NVRTC_OPTIONS
         )));
     }
-    let version = catalog.versions().iter().find(|version| version.to_string() == gpu.cublaslt);
-    if version.is_none() {
-        return Err(unknown(format!("cuBLASLt {} is not in the catalogue", gpu.cublaslt)));
-    }
-    Ok(())
+    catalog.covers(&gpu.name, &gpu.nvrtc, &gpu.cublaslt).map_err(unknown)
 }
 
 /// Requires rows of logits to have the model's form. Their bytes alone would not
@@ -197,7 +193,8 @@ fn check_dispatch(statement: &Statement, known: &Known, plans: &[Plan]) -> Resul
     for row in &statement.dispatch {
         match &row.algorithm {
             Some(algorithm) if on_gpu => {
-                let recipe = recipe_of(&known.catalog, &descriptor(algorithm));
+                let recipe =
+                    recipe_of(&known.catalog, &descriptor(algorithm), (row.m, row.n, row.k));
                 let recipe = recipe.ok_or_else(|| {
                     unknown(format!(
                         "no measured recipe for cuBLASLt algorithm {} (split {}, reduction \

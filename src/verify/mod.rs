@@ -100,7 +100,11 @@ pub fn verify(request: Request<'_>) -> Verified {
         let (text, claims) = (None, Vec::new());
         return Verified { report, transcript: Some(transcript), text, claims };
     }
-    let claims = claims::claims(statement);
+    let claims = match request.anchor {
+        Anchor::Store(_) => claims::claims(statement),
+        // Nobody's word.
+        Anchor::Anyone | Anchor::Nothing => Vec::new(),
+    };
     let mut text = None;
     let model = (request.open_model)(&statement.model);
     let report = match check_model(model, statement) {
@@ -110,7 +114,9 @@ pub fn verify(request: Request<'_>) -> Verified {
         }
         Ok(model) => {
             let files = model.manifest().files().len();
-            report.pass(Subject::Model, format!("{}: {files} files match", statement.model.name));
+            let (folder, digest) = (model.folder().display(), statement.model.digest);
+            let detail = format!("{folder}: {files} files match the manifest {digest}");
+            report.pass(Subject::Model, detail);
             text = model.tokenizer().decode(&statement.tokens_out).ok();
             check_prompt(&mut report, statement, &model);
             check_computation(&mut report, &transcript, &model, request.simd, request.progress);
@@ -241,10 +247,9 @@ fn check_computation(
         let (plans, tokens) = layout
             .map_err(|error| Refusal { leads_to: Verdict::Mismatch, detail: error.to_string() })?;
         let detail = check_plans(statement, &known, &plans)?;
-        let trace = expected_trace(transcript, &plans)?;
-        Ok((known, plans, tokens, detail, trace))
+        Ok((known, plans, tokens, detail))
     });
-    let (known, plans, tokens, detail, trace) = match prepared {
+    let (known, plans, tokens, detail) = match prepared {
         Ok(prepared) => prepared,
         Err(Refusal { leads_to, detail }) => {
             report.fail(Subject::Environment, leads_to, detail);
@@ -252,6 +257,14 @@ fn check_computation(
         }
     };
     report.pass(Subject::Environment, detail);
+    // Only now: a leaf is bound to names and shapes, which are the plan's.
+    let trace = match expected_trace(transcript, &plans) {
+        Ok(trace) => trace,
+        Err(Refusal { leads_to, detail }) => {
+            report.fail(Subject::Encoding, leads_to, detail);
+            return;
+        }
+    };
     if let Err(detail) = check_rule(statement, model).and_then(|()| check_choices(transcript)) {
         report.fail(Subject::Sampling, Verdict::Mismatch, detail);
         return;
@@ -290,7 +303,14 @@ fn execute(
     };
     let positions = statement.tokens_in.len() + statement.tokens_out.len();
     let mut emulator = Emulator::new(&work.known.mma, work.simd, model.weights(), positions);
-    let chosen = match run(&mut emulator, &work.plans, &work.tokens, &mut tap) {
+    let chosen = run(&mut emulator, &work.plans, &work.tokens, &mut tap);
+    // Weights are read from the disk during the run: what was compared is only
+    // worth something if they are still the files that were digested.
+    if let Err(error) = model.weights().check_unchanged() {
+        report.undecided(Subject::Execution, error.to_string());
+        return;
+    }
+    let chosen = match chosen {
         Ok(chosen) => chosen,
         Err(error) => {
             report.undecided(Subject::Execution, error.to_string());

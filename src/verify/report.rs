@@ -13,7 +13,7 @@ pub enum Verdict {
     Mismatch,
     /// Signature bad, key not trusted, or no trust given.
     Untrusted,
-    /// Not a valid transcript.
+    /// Not a valid transcript, or a file of the model's folder is not a valid model file.
     Malformed,
     /// Cannot be decided here: something is missing or not known.
     Incomplete,

@@ -29,6 +29,9 @@ pub(super) fn check_rule(statement: &Statement, model: &Model) -> Result<(), Str
         max_new_tokens: usize::try_from(sampling.max_new_tokens).unwrap_or(usize::MAX),
         stop_ids: ids,
     };
+    if rule.max_new_tokens == 0 {
+        return Err("at most 0 new tokens: nothing could have been generated".into());
+    }
     let limit = model.config().max_position_embeddings;
     let tokens = statement.tokens_in.len().saturating_add(rule.max_new_tokens);
     if tokens > limit {

@@ -180,3 +180,41 @@ fn files_that_are_no_part_of_the_model_do_not_matter() {
     });
     assert_verified(&done, "stray files");
 }
+
+/// Verifies in a copy of the folder whose weights are rewritten, length kept, as
+/// soon as the re-execution has begun.
+#[cfg(unix)]
+fn verify_while_weights_change(file: &[u8]) -> Verified {
+    use std::os::unix::fs::FileExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    copy(folder.path());
+    let weights = fs::OpenOptions::new().write(true).open(folder.path().join(WEIGHTS)).unwrap();
+    let half = weights.metadata().unwrap().len() / 2;
+    let mut rewritten = false;
+    let done = verify(Request {
+        file: file.to_vec(),
+        anchor: Anchor::Store(&support::trust()),
+        nonce: None,
+        simd: Simd::detect(),
+        open_model: &|_| Model::open(folder.path()),
+        progress: &mut |_, _| {
+            if !rewritten {
+                rewritten = true;
+                weights.write_all_at(&vec![0x3c; half as usize], half).unwrap();
+            }
+        },
+    });
+    assert!(rewritten, "the execution never began");
+    done
+}
+
+/// Without a second look at the files this was a false MISMATCH for an honest
+/// transcript, and could be a VERIFIED for weights that are not the manifest's.
+#[cfg(unix)]
+#[test]
+fn weights_that_change_during_the_run_decide_nothing() {
+    let done = verify_while_weights_change(Making::default().make().seal().as_bytes());
+    assert_eq!(done.report.verdict(), Verdict::Incomplete, "{:?}", done.report);
+    let text = format!("{:?}", done.report);
+    assert!(text.contains("model.safetensors") && text.contains("changed"), "{text}");
+}

@@ -158,7 +158,7 @@ pub(crate) const LIES: &[Lie] = &[
         |m| m.statement.sampling.max_new_tokens = 0,
         Sampling,
         Mismatch,
-        &["after 1 tokens"],
+        &["at most 0 new tokens"],
     ),
     (
         "sampling.max_new_tokens, beyond all",
@@ -600,18 +600,32 @@ pub(crate) const GPU_LIES: &[Lie] = &[
         &["--use_fast_math"],
     ),
     (
+        "gpu.name",
+        |m| gpu(m).name = "NVIDIA H100 80GB HBM3".into(),
+        Environment,
+        Incomplete,
+        &["the GPU is \"NVIDIA H100 80GB HBM3\"", "measured with NVIDIA H200"],
+    ),
+    (
+        "gpu.nvrtc",
+        |m| gpu(m).nvrtc = "13.1".into(),
+        Environment,
+        Incomplete,
+        &["NVRTC is \"13.1\"", "measured with 13.0"],
+    ),
+    (
         "gpu.cublaslt",
         |m| gpu(m).cublaslt = "130200".into(),
         Environment,
         Incomplete,
-        &["cuBLASLt 130200 is not in the catalogue"],
+        &["cuBLASLt is \"130200\"", "measured with 130100"],
     ),
     (
         "gpu.cublaslt, another spelling",
         |m| gpu(m).cublaslt = "+130100".into(),
         Environment,
         Incomplete,
-        &["cuBLASLt +130100 is not in the catalogue"],
+        &["cuBLASLt is \"+130100\""],
     ),
     (
         "environment.engine",

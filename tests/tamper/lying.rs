@@ -206,6 +206,16 @@ fn a_text_cut_off_before_its_end_is_found_out() {
 }
 
 #[test]
+fn a_limit_of_no_tokens_is_found_out() {
+    // One token, so that the text also ends by length under the false limit.
+    let mut lie = Making { max_new_tokens: 1, ..Making::default() }.make();
+    lie.statement.sampling.max_new_tokens = 0;
+    let details = failures(&check(lie.seal().as_bytes(), &trust(), None));
+    assert_eq!((details[0].0, details[0].1), (Sampling, Mismatch), "{details:?}");
+    assert!(details[0].2.contains("at most 0 new tokens"), "{details:?}");
+}
+
+#[test]
 fn another_model_shape_has_another_plan() {
     // The plan digest binds what the model computes, not only the tokens.
     let mut config = model().config().clone();
@@ -233,12 +243,13 @@ fn what_cannot_be_checked_is_reported_as_the_signers_word() {
             "0000000000000000000000000000000000000000000000000000000000000000",
         ),
         (|_| {}, "environment.engine", "cuda"),
-        (|m| gpu(m).name = "abacus".into(), "environment.gpu.name", "abacus"),
+        (|_| {}, "environment.gpu.name", "NVIDIA H200"),
         (|m| gpu(m).driver = "0".into(), "environment.gpu.driver", "0"),
         (|m| gpu(m).cuda_driver = "99.0".into(), "environment.gpu.cuda_driver", "99.0"),
         (|m| gpu(m).cuda_runtime = Some("1".into()), "environment.gpu.cuda_runtime", "1"),
         (|_| {}, "environment.gpu.cublaslt", "130100"),
-        (|m| gpu(m).nvrtc = "none".into(), "environment.gpu.nvrtc", "none"),
+        (|_| {}, "environment.gpu.nvrtc", "13.0"),
+        (|_| {}, "environment.gpu.kernels", "7 sources, compiled with the stated options"),
         // Attributes that place outputs on the chip decide no bit.
         (|m| realgorithm(m, |a| a.tile = 1), "dispatch", "algorithms of "),
         (|m| m.statement.claimed_time += 3600, "claimed_time", "2026-11-30T14:35:00Z"),

@@ -144,10 +144,11 @@ impl Gemm {
         let failed = device_error(step, "cublasLtMatmulAlgoGetHeuristic");
         let candidates = self.candidates(objects).map_err(failed)?;
         let mut offered = Vec::new();
+        let size = (shape.m as u64, shape.n as u64, shape.k as u64);
         for candidate in &candidates {
             let descriptor = describe(candidate)
                 .map_err(device_error(step, "cublasLtMatmulAlgoConfigGetAttribute"))?;
-            if let Some(recipe) = recipe_of(&self.catalog, &descriptor) {
+            if let Some(recipe) = recipe_of(&self.catalog, &descriptor, size) {
                 let algorithm = candidate.algo;
                 return Ok(Chosen { algorithm, descriptor, recipe, used: false });
             }

@@ -50,24 +50,17 @@ impl CudaEngine {
     /// weights ([`Self::load`], [`Self::load_weight`]).
     ///
     /// # Errors
-    /// [`EngineError::Refused`] if the catalogue was not measured with this
-    /// device's library; [`EngineError::Device`].
+    /// [`EngineError::Refused`] if the catalogue was not measured with this GPU
+    /// and these libraries; [`EngineError::Device`].
     pub fn new(
         device: &Device,
         catalog: Catalog,
         max_positions: usize,
     ) -> Result<Self, EngineError> {
-        let version = device.environment().cublaslt;
-        if !catalog.covers_version(version) {
-            return Err(EngineError::Refused {
-                step: "cuBLASLt".into(),
-                reason: format!(
-                    "the library is version {version}; catalogue {} was measured with {:?}",
-                    catalog.id(),
-                    catalog.versions()
-                ),
-            });
-        }
+        let found = device.environment();
+        catalog
+            .covers(&found.gpu, &found.nvrtc, &found.cublaslt.to_string())
+            .map_err(|reason| EngineError::Refused { step: "environment".into(), reason })?;
         Ok(Self {
             kernels: Kernels::load(device)?,
             gemm: Gemm::new(&device.stream, catalog)?,
