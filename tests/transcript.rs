@@ -239,7 +239,7 @@ fn a_single_leaf_opens_against_the_signed_root() {
     assert_eq!(merkle::root(&leaves), root);
     let path = merkle::inclusion_path(&leaves, 2).unwrap();
     assert!(merkle::verify_inclusion(leaves[2], 2, 4, &path, root));
-    // Row 35: the same contents under another pass, step, name, type or shape.
+    // Row H10: the same contents under another pass, step, name, type or shape.
     let content = transcript.trace_digest(2).unwrap();
     let moved = [
         header(0, 1, "layer.0", &shape),
@@ -254,7 +254,7 @@ fn a_single_leaf_opens_against_the_signed_root() {
     }
 }
 
-/// Row 38.
+/// Row H11.
 #[test]
 fn a_cut_at_every_byte_is_refused_with_its_offset() {
     let file = full().as_bytes().to_vec();
@@ -290,7 +290,7 @@ fn every_flipped_bit_is_refused() {
     assert!(untrusted >= 64 * 8 + 32, "{untrusted}");
 }
 
-/// Rows 16 to 19, for the scanner alone and as a signed statement.
+/// Rows H3 to H6, for the scanner alone and as a signed statement.
 #[test]
 fn hostile_cbor_is_refused() {
     let deep = [vec![0x81; 200_000], vec![0x00]].concat();
@@ -310,12 +310,12 @@ fn hostile_cbor_is_refused() {
         (b"\xfa\x7f\xc0\x00\x01", "byte 0: floats and simple values", "a NaN with a payload"),
         (b"\x62\xc3\x28", "byte 1: text is not UTF-8", "bad text"),
         (b"\xc1\x00", "byte 0: a tag is not allowed here", "a tag"),
-        (b"\x9b\x40\0\0\0\0\0\0\0", "byte 0: announces more", "row 17: 2^62 elements"),
-        (b"\x5b\x7f\xff\xff\xff\xff\xff\xff\xff", "byte 0: announces more", "row 17: 2^63 bytes"),
-        (b"\x9a\x06\xb4\x9d\x20", "byte 0: announces more", "row 17: 112 million elements"),
-        (b"\xbb\x80\0\0\0\0\0\0\x01", "byte 0: announces more", "row 18: 2 x count overflows"),
-        (&[0xc0; 300], "byte 0: a tag is not allowed here", "row 19: tags in tags"),
-        (&deep, "byte 16: nested deeper than 16 levels", "row 19: arrays in arrays"),
+        (b"\x9b\x40\0\0\0\0\0\0\0", "byte 0: announces more", "row H4: 2^62 elements"),
+        (b"\x5b\x7f\xff\xff\xff\xff\xff\xff\xff", "byte 0: announces more", "row H4: 2^63 bytes"),
+        (b"\x9a\x06\xb4\x9d\x20", "byte 0: announces more", "row H4: 112 million elements"),
+        (b"\xbb\x80\0\0\0\0\0\0\x01", "byte 0: announces more", "row H5: 2 x count overflows"),
+        (&[0xc0; 300], "byte 0: a tag is not allowed here", "row H6: tags in tags"),
+        (&deep, "byte 16: nested deeper than 16 levels", "row H6: arrays in arrays"),
         (b"", "byte 0: the data end inside an item", "nothing"),
     ];
     let original = full();
@@ -353,9 +353,9 @@ fn only_one_form_of_the_envelope_is_read() {
         ),
         (good(), b"\xa0", false, true, "tag 18", "untagged"),
         (good(), b"\xa0", true, false, "the payload must be embedded", "detached"),
-        (vec![], b"\xa1\x01\x27", true, true, "unprotected header must be empty", "row 14"),
+        (vec![], b"\xa1\x01\x27", true, true, "unprotected header must be empty", "row H1"),
         (vec![], b"\xa0", true, true, "alg is required", "empty protected header"),
-        (vec![0xa0], b"\xa0", true, true, "alg is required", "row 14: A0 in the bytes"),
+        (vec![0xa0], b"\xa0", true, true, "alg is required", "row H1: A0 in the bytes"),
         (good(), b"\xa1\x01\x26", true, true, "unprotected header must be empty", "alg twice"),
         (
             good(),
@@ -411,7 +411,7 @@ fn only_one_form_of_the_envelope_is_read() {
             true,
             true,
             "shortest form",
-            "row 15: label 1 in two bytes",
+            "row H2: label 1 in two bytes",
         ),
         (
             [good().as_slice(), b"\x00"].concat(),
@@ -446,7 +446,7 @@ fn only_one_form_of_the_envelope_is_read() {
     }
 }
 
-/// Row 15: the length of the protected header in three bytes instead of two.
+/// Row H2: the length of the protected header in three bytes instead of two.
 #[test]
 fn a_long_length_prefix_is_refused_before_the_signature_is_computed() {
     let mut file = full().as_bytes().to_vec();
@@ -518,7 +518,7 @@ fn another_key_is_refused_even_with_the_same_id_in_the_envelope() {
     assert_eq!(refusal.class(), RefusalClass::Untrusted);
 }
 
-/// Row 21.
+/// Row H7.
 #[test]
 fn the_signature_that_fits_every_message_fits_none() {
     let mut identity = [0; 32];
@@ -534,7 +534,7 @@ fn the_signature_that_fits_every_message_fits_none() {
     assert!(read.verify_signature(&key().public()).is_err());
 }
 
-/// Rows 25 and 35.
+/// Rows H8 and H10.
 #[test]
 fn sections_of_another_transcript_do_not_fit() {
     let (ours, others) = (full(), seal(LogitsMode::Full, TraceMode::Steps, 1));
@@ -578,7 +578,7 @@ fn rows_in_another_order_do_not_give_the_root() {
     assert!(refusal.to_string().contains("does not match the statement: root"), "{refusal}");
 }
 
-/// Row 17, in the numbers of a statement that is signed and well formed.
+/// Row H4, in the numbers of a statement that is signed and well formed.
 #[test]
 fn huge_numbers_in_a_signed_statement_are_refused() {
     type Change = fn(&mut Statement);
@@ -643,7 +643,7 @@ fn extensions_survive_and_critical_keys_do_not() {
     assert!(Transcript::seal(&statement, &contents, &key()).is_err());
 }
 
-/// Row 34, and the published schema against the decoder: both refuse a
+/// Row H9, and the published schema against the decoder: both refuse a
 /// statement without a field, or with a field of another type.
 #[test]
 fn the_schema_and_the_decoder_agree() {
