@@ -33,7 +33,7 @@ struct Cli {
     #[arg(long, global = true)]
     json: bool,
     /// Print nothing; the exit code tells.
-    #[arg(long, short, global = true)]
+    #[arg(long, short, global = true, conflicts_with = "json")]
     quiet: bool,
     /// Threads of the emulator [default: all cores]; the bits do not depend on it.
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
@@ -63,7 +63,7 @@ enum Command {
 /// Parses the command line, runs it, and returns the exit code.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    let output = Output { json: cli.json, quiet: cli.quiet };
+    let output = Output::new(cli.json, cli.quiet);
     if let Some(threads) = cli.threads {
         // Fails only if a pool exists already, and nothing ran before this line.
         let _ = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global();
@@ -81,6 +81,11 @@ pub fn main() -> ExitCode {
         output.failure(&failure);
         failure.exit
     });
+    if let Some(reason) = output.lost() {
+        output.note(&format!("error: the result could not be printed: {reason}"));
+        // Whatever was found, nobody was told.
+        return ExitCode::from(Exit::Usage.code());
+    }
     ExitCode::from(exit.code())
 }
 

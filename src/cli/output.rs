@@ -1,7 +1,8 @@
 //! Printing: results to stdout, diagnostics and progress to stderr.
 
 use std::borrow::Cow;
-use std::io::{IsTerminal as _, Write as _};
+use std::cell::OnceCell;
+use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -9,15 +10,28 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::error::Failure;
 
 /// How to print.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Output {
     /// One JSON value on stdout instead of text.
     pub(super) json: bool,
     /// Nothing but the exit code.
     pub(super) quiet: bool,
+    /// Why a result could not be printed, if one could not.
+    lost: OnceCell<String>,
 }
 
 impl Output {
+    /// Prints as the command line asks.
+    pub(super) fn new(json: bool, quiet: bool) -> Self {
+        Self { json, quiet, lost: OnceCell::new() }
+    }
+
+    /// Why a result could not be printed: a report that nobody can read must not
+    /// end in success.
+    pub(super) fn lost(&self) -> Option<&str> {
+        self.lost.get().map(String::as_str)
+    }
+
     /// Prints a result: the JSON value or the text.
     pub(super) fn result(&self, json: &serde_json::Value, text: &str) {
         if self.quiet {
@@ -25,8 +39,12 @@ impl Output {
         }
         let mut stdout = std::io::stdout().lock();
         let line = if self.json { json.to_string() } else { text.trim_end().to_owned() };
-        // A closed pipe is the reader's choice, not a failure.
-        let _ = writeln!(stdout, "{line}");
+        match writeln!(stdout, "{line}").and_then(|()| stdout.flush()) {
+            Ok(()) => {}
+            // A closed pipe is the reader's choice, not a failure.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+            Err(error) => drop(self.lost.set(error.to_string())),
+        }
     }
 
     /// Prints a diagnostic.

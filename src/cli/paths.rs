@@ -45,12 +45,26 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// Opens a file beside `path`.
-    pub(super) fn create(path: &Path) -> Result<Self, Failure> {
+    /// Opens a file beside `path`. What is there already stays, unless it may be
+    /// overwritten and is a plain file outside `kept`.
+    pub(super) fn create(path: &Path, overwrite: bool, kept: &[&Path]) -> Result<Self, Failure> {
+        let refused = |why: &str| Failure::new(Exit::Usage, format!("{} {why}", path.display()));
         let mut name = path.file_name().unwrap_or_default().to_owned();
-        if name.is_empty() || path.is_dir() {
-            let message = format!("{} names no file", path.display());
-            return Err(Failure::new(Exit::Usage, message));
+        if name.is_empty() {
+            return Err(refused("names no file"));
+        }
+        if let Ok(there) = std::fs::symlink_metadata(path) {
+            if !overwrite {
+                return Err(refused("exists; nothing was written")
+                    .hint("name another file with --out, or pass --overwrite"));
+            }
+            if !there.is_file() {
+                return Err(refused("is not a plain file; nothing was written"));
+            }
+            let real = std::fs::canonicalize(path).map_err(|error| failed(path, &error))?;
+            if kept.iter().any(|kept| real.starts_with(kept)) {
+                return Err(refused("is read by this run; nothing was written"));
+            }
         }
         name.push(format!(".{}.partial", std::process::id()));
         let partial = path.with_file_name(name);

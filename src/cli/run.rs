@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::{Args as ClapArgs, ValueEnum};
 
 use super::error::Failure;
-use super::output::{Output, plain_lines};
+use super::output::{Output, plain, plain_lines};
 use super::produce::{Made, Work, on_emulator};
 use super::verify::{Nonce, parse_hex};
 use super::{CommandResult, Exit, gpu, paths};
@@ -32,6 +32,9 @@ pub(super) struct Args {
     /// Where to write the transcript.
     #[arg(long, value_name = "FILE", default_value = "transcript.cbor")]
     out: PathBuf,
+    /// Replace the file if it exists.
+    #[arg(long)]
+    overwrite: bool,
     /// Signing key [default: key.pem in the configuration folder].
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
@@ -100,7 +103,10 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
         max_new_tokens: args.max_new_tokens as usize,
         stop_ids: model.generation().eos_token_id.clone(),
     };
-    let out = paths::Pending::create(&args.out)?;
+    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let (prompt_path, key_file) = (real(&args.prompt), real(&key_path));
+    let kept = [prompt_path.as_path(), key_file.as_path(), model.folder()];
+    let out = paths::Pending::create(&args.out, args.overwrite, &kept)?;
     let work = Work {
         model: &model,
         prompt: &tokens_in,
@@ -153,6 +159,7 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
         "bytes": transcript.as_bytes().len(),
         "key_id": transcript.key_id().to_string(),
         "key_file": key_path,
+        "model": statement.model.name,
         "engine": statement.environment.engine.word(),
         "tokens_in": tokens_in.len(),
         "tokens_out": made.generation.tokens.len(),
@@ -161,7 +168,8 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     });
     let shown = plain_lines(&text);
     let summary = format!(
-        "{shown}\n\n{} tokens in, {} out ({}), engine {}\ntranscript {}\nwritten to {} ({} bytes), signed by key {}",
+        "{shown}\n\nmodel {}, {} tokens in, {} out ({}), engine {}\ntranscript {}\nwritten to {} ({} bytes), signed by key {}",
+        plain(&statement.model.name),
         tokens_in.len(),
         made.generation.tokens.len(),
         statement.finish.word(),

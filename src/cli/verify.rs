@@ -2,18 +2,22 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args as ClapArgs;
 
 use super::error::Failure;
 use super::output::{Output, plain};
-use super::{CommandResult, Exit, paths};
+use super::{CommandResult, Exit, paths, produce};
 use crate::isa::mma::Simd;
 use crate::model::Model;
 use crate::model::locate::Places;
+use crate::num::{Digest, sha256};
+use crate::plan::PLAN_VERSION;
+use crate::transcript::statement::Artifact;
 use crate::transcript::statement::ModelManifest;
 use crate::verify::report::{Outcome, Verdict};
-use crate::verify::trust::TrustStore;
+use crate::verify::trust::{TrustStore, rfc3339};
 use crate::verify::{Anchor, Claim, Request, Verified, verify};
 
 /// Arguments of `attest verify`.
@@ -42,14 +46,18 @@ pub(super) struct Nonce(pub Vec<u8>);
 
 /// Parses a nonce.
 pub(super) fn parse_hex(text: &str) -> Result<Nonce, String> {
+    if text.is_empty() {
+        return Err("the nonce is empty".into());
+    }
     hex::decode(text).map(Nonce).map_err(|error| error.to_string())
 }
 
 /// Verifies and prints the report.
 pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     let file = paths::read(&args.transcript)?;
-    let store = trust_store(args)?;
-    let anchor = match &store {
+    let trust = trust_store(args)?;
+    let store = trust.as_ref().map(|trust| &trust.store);
+    let anchor = match store {
         Some(store) => Anchor::Store(store),
         None if args.insecure_accept_any_key => {
             output.note("warning: any key is accepted; this shows nothing about who signed");
@@ -76,11 +84,14 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     });
     drop(progress);
     let verdict = done.report.verdict();
-    output.result(&json(&done)?, &text(&done));
+    let by = Verifier::describe(trust.as_ref())?;
+    output.result(&json(&done, &by)?, &text(&done, &by));
     if verdict == Verdict::Untrusted && store.is_none() && !args.insecure_accept_any_key {
-        output.note(
-            "hint: name a trust file with --trust, or put trust.toml in the configuration folder",
+        let place = paths::trust().map_or_else(
+            || "trust.toml in the folder $ATTEST_CONFIG".into(),
+            |path| path.display().to_string(),
         );
+        output.note(&format!("hint: name a trust file with --trust, or make {place}"));
     }
     Ok(match verdict {
         Verdict::Verified => Exit::Success,
@@ -91,8 +102,68 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     })
 }
 
+/// A trust file as it was read.
+struct Trust {
+    path: PathBuf,
+    digest: Digest,
+    store: TrustStore,
+}
+
+/// Who verified, with what: the part of a report that another reader needs to
+/// judge or repeat it.
+struct Verifier {
+    version: &'static str,
+    numerics: u32,
+    simd: &'static str,
+    profile: Artifact,
+    catalogue: Artifact,
+    trust: Option<(String, Digest)>,
+    at: String,
+}
+
+impl Verifier {
+    fn describe(trust: Option<&Trust>) -> Result<Self, Failure> {
+        let (profile, catalogue, _) = produce::contract()?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        Ok(Self {
+            version: env!("CARGO_PKG_VERSION"),
+            numerics: PLAN_VERSION,
+            simd: Simd::detect().name(),
+            profile,
+            catalogue,
+            trust: trust.map(|trust| (trust.path.display().to_string(), trust.digest)),
+            at: rfc3339(now),
+        })
+    }
+
+    fn text(&self) -> String {
+        let Self { version, numerics, simd, at, .. } = self;
+        let trust = match &self.trust {
+            Some((path, digest)) => format!("trust file {} (SHA-256 {digest})", plain(path)),
+            None => "no trust file".into(),
+        };
+        format!("attest {version}, numerics {numerics}, {simd}, {trust}, at {at} by this clock")
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let artifact =
+            |a: &Artifact| serde_json::json!({ "id": a.id, "digest": a.digest.to_string() });
+        serde_json::json!({
+            "name": "attest",
+            "version": self.version,
+            "numerics": self.numerics,
+            "simd": self.simd,
+            "profile": artifact(&self.profile),
+            "catalogue": artifact(&self.catalogue),
+            "trust_file": self.trust.as_ref().map(|(path, _)| path),
+            "trust_file_sha256": self.trust.as_ref().map(|(_, digest)| digest.to_string()),
+            "checked_at": self.at,
+        })
+    }
+}
+
 /// The trust file named, or the configured one if it exists.
-fn trust_store(args: &Args) -> Result<Option<TrustStore>, Failure> {
+fn trust_store(args: &Args) -> Result<Option<Trust>, Failure> {
     if args.insecure_accept_any_key {
         return Ok(None);
     }
@@ -103,14 +174,16 @@ fn trust_store(args: &Args) -> Result<Option<TrustStore>, Failure> {
             None => return Ok(None),
         },
     };
-    let text = String::from_utf8(paths::read(&path)?)
+    let bytes = paths::read(&path)?;
+    let digest = sha256(&[&bytes]);
+    let text = String::from_utf8(bytes)
         .map_err(|_| Failure::new(Exit::Untrusted, format!("{}: not text", path.display())))?;
     let store = TrustStore::from_toml(&text)
         .map_err(|error| Failure::new(Exit::Untrusted, format!("{}: {error}", path.display())))?;
-    Ok(Some(store))
+    Ok(Some(Trust { path, digest, store }))
 }
 
-fn text(done: &Verified) -> String {
+fn text(done: &Verified, by: &Verifier) -> String {
     let mut text = String::new();
     if let Some(transcript) = &done.transcript {
         let _ = writeln!(text, "transcript   {}", transcript.digest());
@@ -119,6 +192,7 @@ fn text(done: &Verified) -> String {
         let (mark, detail) = match &check.outcome {
             Outcome::Passed { detail } => ("ok", detail),
             Outcome::Failed { detail, .. } => ("FAILED", detail),
+            Outcome::NotAsked { reason } => ("none", reason),
             Outcome::NotDecided { reason } => ("-", reason),
         };
         let _ = writeln!(text, "{:<12} {mark:<7} {}", subject(check.subject), plain(detail));
@@ -129,6 +203,7 @@ fn text(done: &Verified) -> String {
         let claims = claims.join("; ");
         let _ = writeln!(text, "{:<12} {:<7} not checked: {claims}", "signer says", "");
     }
+    let _ = writeln!(text, "{:<12} {:<7} {}", "checked by", "", by.text());
     let verdict = done.report.verdict();
     if verdict == Verdict::Verified
         && let Some(generated) = &done.text
@@ -146,12 +221,12 @@ fn subject(subject: crate::verify::report::Subject) -> String {
         .unwrap_or_default()
 }
 
-fn json(done: &Verified) -> Result<serde_json::Value, Failure> {
+fn json(done: &Verified, by: &Verifier) -> Result<serde_json::Value, Failure> {
     let internal = |error: serde_json::Error| Failure::new(Exit::Internal, error.to_string());
     Ok(serde_json::json!({
         "verdict": done.report.verdict().word(),
         "exit": done.report.verdict().exit_code(),
-        "tool": { "name": "attest", "version": env!("CARGO_PKG_VERSION") },
+        "verifier": by.json(),
         "transcript": done.transcript.as_ref().map(|t| t.digest().to_string()),
         "text": done.text.as_ref().filter(|_| done.report.verdict() == Verdict::Verified),
         "claims": serde_json::to_value(&done.claims).map_err(internal)?,

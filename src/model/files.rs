@@ -24,6 +24,8 @@ use super::ModelError;
 pub struct Folder {
     path: PathBuf,
     root: PathBuf,
+    /// Its name as it was asked for, before links are resolved.
+    asked: Option<String>,
     /// `ORG/NAME` if the folder is a snapshot in a Hugging Face cache.
     cached_as: Option<String>,
 }
@@ -49,7 +51,8 @@ impl Folder {
             (Some(entry), Some(_)) => entry.to_path_buf(),
             _ => real.clone(),
         };
-        Ok(Self { path: real, root, cached_as })
+        let asked = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        Ok(Self { path: real, root, asked, cached_as })
     }
 
     /// The folder, links resolved.
@@ -57,10 +60,11 @@ impl Folder {
         &self.path
     }
 
-    /// `ORG/NAME` in a cache, the folder's own name elsewhere.
+    /// `ORG/NAME` in a cache, elsewhere the folder's name as it was asked for: a
+    /// link's own name, not its target's.
     pub fn model_name(&self) -> String {
         let own = || self.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        self.cached_as.clone().unwrap_or_else(own)
+        self.cached_as.clone().or_else(|| self.asked.clone()).unwrap_or_else(own)
     }
 
     /// True if there is an entry of this name, even a link to nothing.

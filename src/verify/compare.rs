@@ -72,7 +72,7 @@ fn difference(expected: Expected<'_>, computed: &[u8], output: &Tensor) -> Optio
         Expected::Digest(expected) => {
             let computed = sha256(&[computed]);
             (computed != expected).then(|| Difference::Digest {
-                expected: expected.to_string(),
+                recorded: expected.to_string(),
                 computed: computed.to_string(),
             })
         }
@@ -95,7 +95,7 @@ fn difference(expected: Expected<'_>, computed: &[u8], output: &Tensor) -> Optio
             Some(Difference::Element {
                 row: first / columns,
                 column: first % columns,
-                expected: bits(expected),
+                recorded: bits(expected),
                 computed: bits(computed),
                 differing: pairs().filter(|(a, b)| a != b).count(),
                 elements: computed.len() / size,
@@ -118,7 +118,7 @@ mod tests {
         let wanted = Difference::Element {
             row: 0,
             column: 1,
-            expected: "3f81".into(),
+            recorded: "3f81".into(),
             computed: "3f80".into(),
             differing: 2,
             elements: 4,

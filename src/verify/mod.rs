@@ -130,7 +130,7 @@ fn check_freshness(report: &mut Report, statement: &Statement, wanted: Option<&[
     let stated = statement.nonce.as_deref();
     let hex = |nonce: Option<&[u8]>| nonce.map_or_else(|| "none".into(), hex::encode);
     match wanted {
-        None => report.pass(Subject::Freshness, "no nonce was asked for"),
+        None => report.not_asked(Subject::Freshness, "no nonce was asked for: a replay would pass"),
         Some(_) if wanted == stated => report.pass(Subject::Freshness, "the nonce matches"),
         Some(_) => report.fail(
             Subject::Freshness,

@@ -89,6 +89,11 @@ pub enum Outcome {
         #[serde(skip_serializing_if = "Option::is_none")]
         finding: Option<Finding>,
     },
+    /// There was nothing to check; decides nothing.
+    NotAsked {
+        /// Why.
+        reason: String,
+    },
     /// It was not reached or cannot be decided.
     NotDecided {
         /// Why.
@@ -124,7 +129,7 @@ pub enum Difference {
         /// Its column.
         column: usize,
         /// Its bits in the transcript, hex.
-        expected: String,
+        recorded: String,
         /// Its bits as computed, hex.
         computed: String,
         /// How many elements of this output differ.
@@ -142,7 +147,7 @@ pub enum Difference {
     /// The transcript holds a digest only.
     Digest {
         /// Digest in the transcript.
-        expected: String,
+        recorded: String,
         /// Digest of the computed output.
         computed: String,
     },
@@ -156,16 +161,16 @@ impl std::fmt::Display for Finding {
         }
         write!(f, ", step {} {} ({}): ", self.step_index, self.step, self.recipe)?;
         match &self.difference {
-            Difference::Element { row, column, expected, computed, differing, elements } => write!(
+            Difference::Element { row, column, recorded, computed, differing, elements } => write!(
                 f,
-                "element [{row}, {column}] is {expected} in the transcript, {computed} computed; \
+                "element [{row}, {column}] is {recorded} in the transcript, {computed} computed; \
                  {differing} of {elements} elements differ"
             ),
             Difference::Length { expected, computed } => {
                 write!(f, "{expected} bytes in the transcript, {computed} computed")
             }
-            Difference::Digest { expected, computed } => {
-                write!(f, "digest is {expected} in the transcript, {computed} computed")
+            Difference::Digest { recorded, computed } => {
+                write!(f, "digest is {recorded} in the transcript, {computed} computed")
             }
         }
     }
@@ -197,6 +202,11 @@ impl Report {
     /// Adds a check that does not hold.
     pub fn fail(&mut self, subject: Subject, leads_to: Verdict, detail: impl Into<String>) {
         self.push(subject, Outcome::Failed { leads_to, detail: detail.into(), finding: None });
+    }
+
+    /// Adds a check that nobody asked for.
+    pub fn not_asked(&mut self, subject: Subject, reason: impl Into<String>) {
+        self.push(subject, Outcome::NotAsked { reason: reason.into() });
     }
 
     /// Adds a check that was not decided.
@@ -231,13 +241,17 @@ impl Report {
         for verdict in order {
             let fails = |check: &Check| match &check.outcome {
                 Outcome::Failed { leads_to, .. } => *leads_to == verdict,
-                Outcome::Passed { .. } | Outcome::NotDecided { .. } => false,
+                Outcome::Passed { .. } | Outcome::NotAsked { .. } | Outcome::NotDecided { .. } => {
+                    false
+                }
             };
             if self.checks.iter().any(fails) {
                 return verdict;
             }
         }
-        let passed = |check: &Check| matches!(check.outcome, Outcome::Passed { .. });
+        let passed = |check: &Check| {
+            matches!(check.outcome, Outcome::Passed { .. } | Outcome::NotAsked { .. })
+        };
         let complete = SUBJECTS
             .iter()
             .all(|subject| self.checks.iter().any(|c| c.subject == *subject && passed(c)));

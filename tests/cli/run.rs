@@ -177,7 +177,7 @@ fn a_name_is_found_in_a_hugging_face_cache() {
         std::os::unix::fs::symlink(target, snapshot.join(&name)).unwrap();
     }
     for name in ["tiny-whale", "Pequod/Tiny-Whale"] {
-        let more = ["--claimed-time", "1796045700"];
+        let more = ["--claimed-time", "1796045700", "--overwrite"];
         let ended = end(home.attest(&run(name, &more)).env("HF_HUB_CACHE", home.path("hub")));
         assert_eq!(ended.exit, 0, "{}", ended.stderr);
     }
@@ -241,4 +241,63 @@ fn a_limit_of_no_tokens_is_a_usage_error() {
         2,
         &["context of 1024"],
     );
+}
+
+#[test]
+fn what_is_there_is_not_overwritten() {
+    let home = Home::configured();
+    home.write("prompt.txt", PROMPT);
+    let model = tiny_model();
+    let model = text(&model);
+    home.write("transcript.cbor", "evidence");
+    let refused = fails(
+        &mut home.attest(&run(model, &[])),
+        2,
+        &["transcript.cbor exists; nothing was written", "--overwrite"],
+    );
+    assert!(refused.stdout.is_empty());
+    assert_eq!(fs::read(home.path("transcript.cbor")).unwrap(), b"evidence");
+    let ended = end(&mut home.attest(&run(model, &["--overwrite"])));
+    assert_eq!(ended.exit, 0, "{}", ended.stderr);
+
+    // What the run itself reads, and what is no plain file, stays in any case.
+    let key = home.config().join("key.pem");
+    for (out, words) in [
+        ("prompt.txt", "is read by this run"),
+        (text(&key), "is read by this run"),
+        ("folder", "is not a plain file"),
+        ("nowhere/t.cbor", "No such file"),
+    ] {
+        fs::create_dir_all(home.path("folder")).unwrap();
+        let args = run(model, &["--overwrite", "--out", out]);
+        fails(&mut home.attest(&args), 2, &[words]);
+    }
+    assert_eq!(fs::read_to_string(home.path("prompt.txt")).unwrap(), PROMPT);
+    assert!(fs::read_to_string(&key).unwrap().contains("PRIVATE KEY"));
+    let left = fs::read_dir(home.path("")).unwrap();
+    let names: Vec<String> = left.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(!names.iter().any(|name| name.ends_with(".partial")), "{names:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_linked_model_keeps_the_name_it_was_asked_by() {
+    let home = Home::configured();
+    home.write("prompt.txt", PROMPT);
+    std::os::unix::fs::symlink(tiny_model(), home.path("tiny-link")).unwrap();
+    let ended = end(&mut home.attest(&run("tiny-link", &["--json"])));
+    assert_eq!(ended.exit, 0, "{}", ended.stderr);
+    assert_eq!(ended.json()["model"], "tiny-link");
+}
+
+/// A report that nobody can read must not end in success.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_result_that_cannot_be_printed_is_a_failure() {
+    let home = Home::configured();
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_attest"));
+    command.args(["doctor"]).env("ATTEST_CONFIG", home.config()).stdout(full);
+    let status = command.stderr(std::process::Stdio::null()).status().unwrap();
+    assert_eq!(status.code(), Some(2));
 }

@@ -207,7 +207,7 @@ pub fn failures(done: &Verified) -> Vec<(Subject, Verdict, String)> {
         Outcome::Failed { leads_to, detail, .. } => {
             Some((check.subject, *leads_to, detail.clone()))
         }
-        Outcome::Passed { .. } | Outcome::NotDecided { .. } => None,
+        Outcome::Passed { .. } | Outcome::NotAsked { .. } | Outcome::NotDecided { .. } => None,
     };
     done.report.checks.iter().filter_map(failed).collect()
 }

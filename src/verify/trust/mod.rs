@@ -8,7 +8,7 @@ mod refusal;
 mod time;
 
 pub use refusal::{Distrust, TrustError};
-pub(super) use time::rfc3339;
+pub use time::rfc3339;
 
 use serde::Deserialize;
 use toml::value::Datetime;

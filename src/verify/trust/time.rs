@@ -32,7 +32,7 @@ pub(super) fn unix_seconds(time: &Datetime) -> Result<u64, &'static str> {
 }
 
 /// Writes a Unix time as RFC 3339 in UTC.
-pub(in crate::verify) fn rfc3339(unix_seconds: u64) -> String {
+pub fn rfc3339(unix_seconds: u64) -> String {
     let (days, second) = (unix_seconds / 86_400, unix_seconds % 86_400);
     let days = days as i64; // Below 2^48.
     // 146,097 days make 400 years; the estimate is at most one year late.
