@@ -35,6 +35,14 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     let folder = Places::from_env().resolve(&args.model)?;
     let config = Config::from_json(&paths::read(&folder.join("config.json"))?)?;
+    let (start, tokens) = (u64::from(args.start), u64::from(args.tokens));
+    let (end, context) = (start + tokens, config.max_position_embeddings as u64);
+    if end > context {
+        let message = format!(
+            "{tokens} tokens from position {start} on end at {end}, past the context of {context}"
+        );
+        return Err(Failure::new(Exit::Usage, message));
+    }
     let pass = Pass { index: 0, start: args.start as usize, tokens: args.tokens as usize };
     let plan = qwen3::forward(&config, Stack::Native, pass)
         .map_err(|error| Failure::new(Exit::Internal, error.to_string()))?;

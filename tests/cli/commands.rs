@@ -76,6 +76,27 @@ fn the_canonical_plan_hashes_to_the_digest_in_transcripts() {
 }
 
 #[test]
+fn a_plan_is_refused_past_the_context_and_for_a_hostile_configuration() {
+    let home = Home::empty();
+    let model = tiny_model();
+    let plan = |start: &str, tokens: &str| {
+        home.attest(&["plan", "--model", text(&model), "--start", start, "--tokens", tokens])
+    };
+    assert_eq!(end(&mut plan("1023", "1")).exit, 0, "the last position of the context");
+    fails(&mut plan("1023", "2"), 2, &["2 tokens from position 1023", "1025", "context of 1024"]);
+    fails(&mut plan("4294967295", "4294967295"), 2, &["8589934590", "context of 1024"]);
+
+    let config = std::fs::read_to_string(model.join("config.json")).unwrap();
+    std::fs::create_dir(home.path("hostile")).unwrap();
+    let layers = "\"num_hidden_layers\": 2";
+    assert!(config.contains(layers));
+    let config = config.replace(layers, "\"num_hidden_layers\": 1000000000");
+    home.write("hostile/config.json", config);
+    let model = home.path("hostile");
+    fails(&mut home.attest(&["plan", "--model", text(&model)]), 5, &["num_hidden_layers"]);
+}
+
+#[test]
 fn doctor_says_what_is_there_and_what_is_not() {
     let home = Home::empty();
     let ended = end(&mut home.attest(&["doctor"]));
