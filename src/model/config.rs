@@ -9,6 +9,8 @@ use serde_json::{Map, Value};
 use super::ModelError;
 use super::json;
 use crate::num::F32;
+use crate::recipe::rope::InverseFrequencies;
+use crate::recipe::{RecipeError, RowReduction};
 
 /// The architecture of one Qwen3 model. Fields have their published names.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -53,16 +55,16 @@ impl Config {
             fields.check(name, value)?;
         }
         let config = Self {
-            vocab_size: fields.size("vocab_size")?,
-            hidden_size: fields.size("hidden_size")?,
-            intermediate_size: fields.size("intermediate_size")?,
-            num_hidden_layers: fields.size("num_hidden_layers")?,
-            num_attention_heads: fields.size("num_attention_heads")?,
-            num_key_value_heads: fields.size("num_key_value_heads")?,
-            head_dim: fields.size("head_dim")?,
+            vocab_size: fields.size("vocab_size", MAX_VOCABULARY)?,
+            hidden_size: fields.size("hidden_size", MAX_WIDTH)?,
+            intermediate_size: fields.size("intermediate_size", MAX_WIDTH)?,
+            num_hidden_layers: fields.size("num_hidden_layers", MAX_LAYERS)?,
+            num_attention_heads: fields.size("num_attention_heads", MAX_HEADS)?,
+            num_key_value_heads: fields.size("num_key_value_heads", MAX_HEADS)?,
+            head_dim: fields.size("head_dim", MAX_WIDTH)?,
             rms_norm_eps: fields.positive_f32("rms_norm_eps")?,
             rope_theta: fields.rope_theta()?,
-            max_position_embeddings: fields.size("max_position_embeddings")?,
+            max_position_embeddings: fields.size("max_position_embeddings", MAX_POSITIONS)?,
             tie_word_embeddings: fields.bool("tie_word_embeddings")?,
             eos_token_id: fields.token_ids("eos_token_id")?,
         };
@@ -85,6 +87,9 @@ impl Config {
     fn check(&self, fields: &Fields) -> Result<(), ModelError> {
         if self.head_dim != HEAD_DIM {
             return Err(fields.unsupported("head_dim", &HEAD_DIM.to_string()));
+        }
+        if !RowReduction::covers(self.hidden_size) {
+            return Err(fields.unsupported("hidden_size", "a multiple of 4 from 128 on"));
         }
         if !self.num_attention_heads.is_multiple_of(self.num_key_value_heads) {
             let expected = format!("a divisor of num_attention_heads {}", self.num_attention_heads);
@@ -229,6 +234,13 @@ impl Fields {
             if let Some(other) = found.filter(|&other| other != theta) {
                 return Err(invalid(format!("{other} as in another field")));
             }
+            // Here, and not in the middle of a run, which needs the frequencies.
+            if let Err(RecipeError::RopeTheta { known: supported, .. }) =
+                InverseFrequencies::for_theta(theta, HEAD_DIM)
+            {
+                let (file, field, value) = (self.file.into(), name.into(), short(value));
+                return Err(ModelError::UnsupportedField { file, field, value, supported });
+            }
             found = Some(theta);
         }
         found.ok_or_else(|| self.missing("rope_theta"))
@@ -253,11 +265,13 @@ impl Fields {
         if holds { Ok(()) } else { Err(self.unsupported(name, supported)) }
     }
 
-    fn size(&self, name: &str) -> Result<usize, ModelError> {
-        let value = self.present(name)?.as_u64();
-        match value {
-            Some(v @ 1..=MAX_SIZE) => Ok(v as usize),
-            _ => Err(self.invalid(name, &format!("a whole number from 1 to {MAX_SIZE}"))),
+    fn size(&self, name: &str, limit: u32) -> Result<usize, ModelError> {
+        match self.present(name)?.as_u64() {
+            Some(v) if v > u64::from(limit) => {
+                Err(self.unsupported(name, &format!("a size up to {limit}")))
+            }
+            Some(v @ 1..) => Ok(v as usize),
+            Some(0) | None => Err(self.invalid(name, "a whole number from 1 on")),
         }
     }
 
@@ -349,5 +363,17 @@ const FILE: &str = "config.json";
 /// The head width whose attention and rotary recipes are measured (`spec/ops.md`).
 const HEAD_DIM: usize = 128;
 
-/// Largest size of anything (2^31 - 1), so that products of two fit 64 bits.
-const MAX_SIZE: u64 = i32::MAX as u64;
+/// Layers that a plan is made for: 17 steps each, with their names in memory.
+/// The largest dense Qwen3 has 64.
+const MAX_LAYERS: u32 = 1024;
+
+/// Widths of a row (elements) and the ids of a vocabulary: far above any
+/// published model, and products of two stay far below 2^63.
+const MAX_WIDTH: u32 = 1 << 20;
+const MAX_VOCABULARY: u32 = 1 << 24;
+
+/// Heads of a layer; with a head of 128, as wide as any row may be.
+const MAX_HEADS: u32 = MAX_WIDTH / 128;
+
+/// Positions that are exact in binary32 (`spec/ops.md`, rope, C3).
+const MAX_POSITIONS: u32 = 1 << 24;

@@ -69,6 +69,11 @@ impl RowReduction {
         Ok(Self { lanes })
     }
 
+    /// True if rows of `n` elements take the measured, vectorised path.
+    pub fn covers(n: usize) -> bool {
+        n >= MIN_LENGTH && n.is_multiple_of(VECTOR)
+    }
+
     /// Lanes that share one row (count).
     pub fn lanes(self) -> usize {
         self.lanes
@@ -110,11 +115,7 @@ impl RowReduction {
 }
 
 fn check_length(n: usize) -> Result<(), RecipeError> {
-    if n >= MIN_LENGTH && n.is_multiple_of(VECTOR) {
-        Ok(())
-    } else {
-        Err(RecipeError::ReductionLength { n })
-    }
+    if RowReduction::covers(n) { Ok(()) } else { Err(RecipeError::ReductionLength { n }) }
 }
 
 fn floor_power_of_two(x: usize) -> usize {

@@ -159,7 +159,7 @@ pub(crate) fn config() -> Value {
     json!({
         "architectures": ["Qwen3ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
         "bos_token_id": 1, "eos_token_id": 2, "head_dim": 128, "hidden_act": "silu",
-        "hidden_size": 16, "initializer_range": 0.02, "intermediate_size": 24,
+        "hidden_size": 128, "initializer_range": 0.02, "intermediate_size": 24,
         "max_position_embeddings": 64, "max_window_layers": 2, "model_type": "qwen3",
         "num_attention_heads": 2, "num_hidden_layers": 2, "num_key_value_heads": 1,
         "rms_norm_eps": 1e-6, "rope_scaling": null, "rope_theta": 10000,
@@ -172,22 +172,22 @@ pub(crate) fn config() -> Value {
 /// Every tensor of [`config`], with the shapes written out.
 pub(crate) fn tensors() -> Entries {
     let mut shapes: Vec<(String, Vec<usize>)> = vec![
-        ("model.embed_tokens.weight".into(), vec![8, 16]),
-        ("model.norm.weight".into(), vec![16]),
+        ("model.embed_tokens.weight".into(), vec![8, 128]),
+        ("model.norm.weight".into(), vec![128]),
     ];
     for layer in 0..2 {
         for (name, shape) in [
-            ("input_layernorm", vec![16]),
-            ("mlp.down_proj", vec![16, 24]),
-            ("mlp.gate_proj", vec![24, 16]),
-            ("mlp.up_proj", vec![24, 16]),
-            ("post_attention_layernorm", vec![16]),
+            ("input_layernorm", vec![128]),
+            ("mlp.down_proj", vec![128, 24]),
+            ("mlp.gate_proj", vec![24, 128]),
+            ("mlp.up_proj", vec![24, 128]),
+            ("post_attention_layernorm", vec![128]),
             ("self_attn.k_norm", vec![128]),
-            ("self_attn.k_proj", vec![128, 16]),
-            ("self_attn.o_proj", vec![16, 256]),
+            ("self_attn.k_proj", vec![128, 128]),
+            ("self_attn.o_proj", vec![128, 256]),
             ("self_attn.q_norm", vec![128]),
-            ("self_attn.q_proj", vec![256, 16]),
-            ("self_attn.v_proj", vec![128, 16]),
+            ("self_attn.q_proj", vec![256, 128]),
+            ("self_attn.v_proj", vec![128, 128]),
         ] {
             shapes.push((format!("model.layers.{layer}.{name}.weight"), shape));
         }

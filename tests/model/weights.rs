@@ -56,7 +56,7 @@ fn borrows_aligned_elements_and_copies_others() {
 #[test]
 fn output_matrix_follows_the_configuration() {
     let same = tensors()[EMBEDDING].clone();
-    let other = Entry::bf16(&[8, 16], 99);
+    let other = Entry::bf16(&[8, 128], 99);
     // (tied, lm_head.weight, which, reason)
     let cases = [
         (true, None, OutputMatrix::Tied, "the published form"),
@@ -112,11 +112,11 @@ fn compares_tensors_with_the_architecture() {
     };
     assert_with(None, Kind::Incomplete, &format!("tensor {name} is missing"));
     assert_with(
-        Some(Entry::bf16(&[16, 24], 0)),
+        Some(Entry::bf16(&[128, 24], 0)),
         Kind::Malformed,
-        &format!("tensor {name} has shape [16, 24], expected [24, 16]"),
+        &format!("tensor {name} has shape [128, 24], expected [24, 128]"),
     );
-    let narrow = Entry { dtype: Dtype::F32, shape: vec![24, 16], bytes: vec![0; 24 * 16 * 4] };
+    let narrow = Entry { dtype: Dtype::F32, shape: vec![24, 128], bytes: vec![0; 24 * 128 * 4] };
     assert_with(
         Some(narrow),
         Kind::Incomplete,
@@ -125,7 +125,7 @@ fn compares_tensors_with_the_architecture() {
 
     let mut entries = tensors();
     entries.insert("model.layers.0.self_attn.q_proj.bias".into(), Entry::bf16(&[256], 0));
-    entries.insert("model.layers.2.input_layernorm.weight".into(), Entry::bf16(&[16], 0));
+    entries.insert("model.layers.2.input_layernorm.weight".into(), Entry::bf16(&[128], 0));
     folder.write_tensors("model.safetensors", &entries);
     folder.assert_refused(
         Kind::Incomplete,
