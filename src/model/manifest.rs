@@ -11,7 +11,7 @@ use super::weights::content_digest;
 use crate::num::{Digest, sha256};
 
 /// The files that define a model, by path in code-point order.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Manifest {
     files: Vec<ManifestFile>,
 }
@@ -87,16 +87,21 @@ fn digest(file: &ModelFile) -> Result<ManifestFile, ModelError> {
 /// Links are followed under the rule of [`super::files`]; the reference
 /// implementation refuses them unless told otherwise.
 ///
+/// Files that `known` lists are not read again.
+///
 /// # Errors
 /// [`ModelError`] naming the entry that cannot be read, or is a folder that is
 /// a link.
-pub fn oms_root(folder: &Path, ignored: &[&str]) -> Result<Digest, ModelError> {
+pub fn oms_root(folder: &Path, ignored: &[&str], known: &Manifest) -> Result<Digest, ModelError> {
     let folder = Folder::open(folder)?;
     let mut paths = Vec::new();
     walk(&folder, "", ignored, &mut paths)?;
     paths.sort();
-    let digests: Result<Vec<_>, ModelError> =
-        paths.par_iter().map(|path| content_digest(&folder, path)).collect();
+    let digest = |path: &String| match known.file(path) {
+        Some(file) => Ok(file.sha256),
+        None => content_digest(&folder, path),
+    };
+    let digests: Result<Vec<_>, ModelError> = paths.par_iter().map(digest).collect();
     let digests = digests?;
     let parts: Vec<&[u8]> = digests.iter().map(|d| d.0.as_slice()).collect();
     Ok(sha256(&parts))
@@ -129,3 +134,8 @@ fn walk(
 
 /// Default ignore list of OpenSSF Model Signing v1.0, top level only.
 const OMS_IGNORED: [&str; 4] = [".git", ".gitignore", ".gitattributes", ".github"];
+
+/// Where the reference tool of OpenSSF Model Signing writes a signature unless
+/// told otherwise (`model_signing` 1.1.1, option `--signature`); it leaves that
+/// file out of the root.
+pub const OMS_SIGNATURE: &str = "model.sig";

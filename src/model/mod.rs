@@ -26,6 +26,7 @@ pub use manifest::Manifest;
 pub use tokenizer::Tokenizer;
 pub use weights::Weights;
 
+use crate::num::Digest;
 use files::Folder;
 
 /// A model folder, read and checked.
@@ -115,6 +116,16 @@ impl Model {
     /// Path, length and SHA-256 of the files that define the model.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
+    }
+
+    /// The root that OpenSSF Model Signing gives the folder as it is now, without
+    /// `model.sig`: a second identifier, for comparison with a signature of the
+    /// publisher.
+    ///
+    /// `None` if an entry cannot be read, for it may be one that the model does
+    /// not use. Every unused file is read, the model's own are not read again.
+    pub fn oms_root(&self) -> Option<Digest> {
+        manifest::oms_root(&self.folder, &[manifest::OMS_SIGNATURE], &self.manifest).ok()
     }
 
     /// What a report should mention though it is not an error; one sentence each.

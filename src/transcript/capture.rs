@@ -50,7 +50,8 @@ pub fn statement(run: Circumstances<'_>, made: &Generation, recording: &Recordin
         format_version: FORMAT_VERSION,
         tool: Tool { name: "attest".into(), version: env!("CARGO_PKG_VERSION").into() },
         numerics: PLAN_VERSION.into(),
-        model: manifest(run.model),
+        // Only whoever signs reads the whole folder: no check needs the root.
+        model: ModelManifest { oms_root: run.model.oms_root(), ..manifest(run.model) },
         profile: run.profile,
         catalogue: run.catalogue,
         environment: run.environment,
@@ -76,7 +77,7 @@ pub fn statement(run: Circumstances<'_>, made: &Generation, recording: &Recordin
     }
 }
 
-/// The statement's form of a model's manifest.
+/// The statement's form of a model's manifest, without the root of the folder.
 pub fn manifest(model: &Model) -> ModelManifest {
     let file = |file: &crate::model::manifest::ManifestFile| ManifestFile {
         path: file.path.clone(),

@@ -146,3 +146,27 @@ fn help_lists_the_exit_codes() {
         assert!(ended.stdout.contains(word), "{word}");
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn the_root_of_the_folder_is_stated_and_no_unused_entry_stops_a_run() {
+    let home = Home::configured();
+    let model = home.path("model");
+    std::fs::create_dir(&model).unwrap();
+    for entry in std::fs::read_dir(tiny_model()).unwrap() {
+        let path = entry.unwrap().path();
+        std::fs::copy(&path, model.join(path.file_name().unwrap())).unwrap();
+    }
+    home.write("p.txt", "Call me");
+    let stated = |out: &str| {
+        let args = ["run", "--model", text(&model), "--prompt", "p.txt", "--engine", "emulator"];
+        let ended = end(home.attest(&args).args(["--max-new-tokens", "1", "--out", out]));
+        assert_eq!(ended.exit, 0, "{}", ended.stderr);
+        let json = end(&mut home.attest(&["inspect", out, "--json"])).json();
+        json["model"]["oms_root"].clone()
+    };
+    let root = attest::model::Model::open(&model).unwrap().oms_root().unwrap();
+    assert_eq!(stated("whole.cbor"), root.to_string());
+    std::os::unix::fs::symlink("absent", model.join("unused")).unwrap();
+    assert_eq!(stated("dangling.cbor"), serde_json::Value::Null);
+}

@@ -1,7 +1,9 @@
 use std::fs;
+use std::path::Path;
 
 use attest::model::Kind;
-use attest::model::manifest::oms_root;
+use attest::model::Manifest;
+use attest::model::manifest::{OMS_SIGNATURE, oms_root};
 use attest::num::sha256;
 use attest::transcript::capture;
 use tempfile::TempDir;
@@ -69,7 +71,7 @@ const OMS_FILES: [(&str, &str); 8] = [
 #[test]
 fn oms_root_is_that_of_the_reference_library() {
     let folder = oms_folder(&OMS_FILES);
-    let root = oms_root(folder.path(), &["model.sig"]).unwrap();
+    let root = oms_root(folder.path(), &[OMS_SIGNATURE], &Manifest::default()).unwrap();
     assert_eq!(root.to_string(), OMS_REFERENCE);
 }
 
@@ -78,7 +80,7 @@ fn oms_root_sorts_whole_paths_by_code_point() {
     // The specification sorts names as text, so `a-b` is before `a/b`. The
     // reference library 1.1.1 sorts component by component, the other way round.
     let folder = oms_folder(&[("a/b", "1"), ("a-b", "2")]);
-    let root = oms_root(folder.path(), &[]).unwrap();
+    let root = oms_root(folder.path(), &[], &Manifest::default()).unwrap();
     assert_eq!(root, sha256(&[&sha256(&[b"2"]).0, &sha256(&[b"1"]).0]));
 }
 
@@ -86,13 +88,51 @@ fn oms_root_sorts_whole_paths_by_code_point() {
 fn oms_root_hashes_a_pointer_file_as_it_is() {
     let pointer = "version https://git-lfs.github.com/spec/v1\n";
     let folder = oms_folder(&[("a", pointer)]);
-    let root = oms_root(folder.path(), &[]).unwrap();
+    let root = oms_root(folder.path(), &[], &Manifest::default()).unwrap();
     assert_eq!(root, sha256(&[&sha256(&[pointer.as_bytes()]).0]));
 }
 
 #[test]
+fn the_root_of_a_model_covers_every_file_but_a_signature() {
+    let folder = TestFolder::sharded();
+    folder.write("README.md", "not used, but part of the root");
+    let root = folder.open().oms_root();
+    let independent = oms_root(&folder.path(), &[], &Manifest::default()).unwrap();
+    assert_eq!(root, Some(independent));
+    folder.write("model.sig", "a signature made afterwards");
+    assert_eq!(folder.open().oms_root(), root);
+    folder.write("README.md", "changed");
+    assert_ne!(folder.open().oms_root(), root);
+}
+
+#[test]
+fn the_root_takes_the_digests_of_the_manifest() {
+    // A defining file that is replaced after it was hashed would show if it were
+    // hashed a second time.
+    let folder = TestFolder::valid();
+    let model = folder.open();
+    let root = model.oms_root();
+    folder.write("config.json", "{}");
+    assert_eq!(model.oms_root(), root);
+    folder.write("unused.txt", "read when the root is asked for");
+    assert_ne!(model.oms_root(), root);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_unused_entry_that_cannot_be_read_leaves_the_root_absent() {
+    for target in ["absent.bin", "/etc/hostname", "."] {
+        let folder = TestFolder::valid();
+        std::os::unix::fs::symlink(target, folder.path().join("unused.bin")).unwrap();
+        let model = folder.open();
+        assert_eq!(model.oms_root(), None, "link to {target}");
+        assert_eq!(capture::manifest(&model).files.len(), 4);
+    }
+}
+
+#[test]
 fn kinds_of_folder_errors_are_incomplete() {
-    let error = oms_root(std::path::Path::new("absent-folder"), &[]).unwrap_err();
+    let error = oms_root(Path::new("absent-folder"), &[], &Manifest::default()).unwrap_err();
     assert_eq!(error.kind(), Kind::Incomplete);
 }
 
