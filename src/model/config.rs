@@ -350,7 +350,7 @@ fn whole_number(value: &Value) -> Option<u64> {
 }
 
 /// A value as JSON, cut to fit a message.
-fn short(value: &Value) -> String {
+pub(super) fn short(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(80) {
         Some((end, _)) => format!("{}...", &text[..end]),

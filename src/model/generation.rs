@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::config::Fields;
+use super::config::{Fields, short};
 use super::{Config, ModelError, json};
 
 /// What the publisher says about generating with the model.
@@ -18,6 +18,9 @@ pub struct Generation {
     /// The other fields as one JSON object: keys sorted, no white space. `{}`
     /// if there is no file.
     pub recorded: String,
+    /// Those of the recorded fields with which greedy decoding may give other
+    /// tokens in a tool that applies them, as `name value`, in the file's order.
+    pub not_applied: Vec<String>,
 }
 
 impl Generation {
@@ -36,17 +39,50 @@ impl Generation {
             eos_token_id.clone_from(&config.eos_token_id);
         }
         fields.map.remove(EOS);
-        Ok(Self { eos_token_id, recorded: sorted_keys(Value::Object(fields.map)).to_string() })
+        let not_applied = fields
+            .map
+            .iter()
+            .filter(|(name, value)| changes_greedy(name, value))
+            .map(|(name, value)| format!("{name} {}", short(value)))
+            .collect();
+        let recorded = sorted_keys(Value::Object(fields.map)).to_string();
+        Ok(Self { eos_token_id, recorded, not_applied })
     }
 
     /// The rule where the file is absent: the ids of `config.json`.
     pub fn without_file(config: &Config) -> Self {
-        Self { eos_token_id: config.eos_token_id.clone(), recorded: "{}".into() }
+        let (recorded, not_applied) = ("{}".into(), Vec::new());
+        Self { eos_token_id: config.eos_token_id.clone(), recorded, not_applied }
+    }
+
+    /// What to say of the fields that are not applied, if there are any.
+    pub fn warning(&self) -> Option<String> {
+        let fields = self.not_applied.join(", ");
+        (!fields.is_empty()).then(|| {
+            format!(
+                "{FILE} sets {fields}: recorded, not applied; greedy text of other tools may differ"
+            )
+        })
     }
 
     /// True if `id` ends a generation.
     pub fn ends_with(&self, id: u32) -> bool {
         self.eos_token_id.contains(&id)
+    }
+}
+
+/// True if a tool that applies the field may choose or end otherwise, though it
+/// takes the largest logit.
+fn changes_greedy(name: &str, value: &Value) -> bool {
+    let Some((_, neutral)) = GREEDY_FIELDS.iter().find(|(field, _)| *field == name) else {
+        return false;
+    };
+    match value {
+        Value::Null => false,
+        Value::Number(number) => number.as_f64() != neutral.map(f64::from),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(entries) => !entries.is_empty(),
+        Value::Bool(_) | Value::String(_) => true,
     }
 }
 
@@ -65,3 +101,35 @@ fn sorted_keys(value: Value) -> Value {
 
 const FILE: &str = "generation_config.json";
 const EOS: &str = "eos_token_id";
+
+/// Fields that change greedy decoding, with the number that means "off" where
+/// there is one; null and an empty list always do.
+///
+/// # Source
+/// `GenerationConfig` of Hugging Face transformers 5.17 and the processors that
+/// `generate` makes of it. Fields of sampling alone (`temperature`, `top_k`, …)
+/// are not here.
+const GREEDY_FIELDS: [(&str, Option<i32>); 22] = [
+    ("repetition_penalty", Some(1)),
+    ("encoder_repetition_penalty", Some(1)),
+    ("no_repeat_ngram_size", Some(0)),
+    ("encoder_no_repeat_ngram_size", Some(0)),
+    ("bad_words_ids", None),
+    ("force_words_ids", None),
+    ("constraints", None),
+    ("sequence_bias", None),
+    ("suppress_tokens", None),
+    ("begin_suppress_tokens", None),
+    ("forced_bos_token_id", None),
+    ("forced_eos_token_id", None),
+    ("exponential_decay_length_penalty", None),
+    ("min_length", Some(0)),
+    ("min_new_tokens", Some(0)),
+    ("stop_strings", None),
+    ("num_beams", Some(1)),
+    ("num_beam_groups", Some(1)),
+    ("penalty_alpha", Some(0)),
+    ("dola_layers", None),
+    ("guidance_scale", Some(1)),
+    ("watermarking_config", None),
+];

@@ -130,7 +130,12 @@ impl Model {
 
     /// What a report should mention though it is not an error; one sentence each.
     pub fn warnings(&self) -> Vec<String> {
-        self.weights.output_matrix().warning().into_iter().collect()
+        self.weights
+            .output_matrix()
+            .warning()
+            .into_iter()
+            .chain(self.generation.warning())
+            .collect()
     }
 }
 

@@ -344,3 +344,50 @@ fn generation_config_gives_the_stop_rule_and_is_otherwise_recorded() {
         "generation_config.json: field eos_token_id is [1,8], expected ids below vocab_size 8",
     );
 }
+
+#[test]
+fn fields_that_change_greedy_text_elsewhere_are_named() {
+    // (field, value, is named, reason)
+    let cases = [
+        ("repetition_penalty", json!(1.1), true, "other logits"),
+        ("repetition_penalty", json!(1.0), false, "off"),
+        ("repetition_penalty", json!(1), false, "off, spelled as an integer"),
+        ("no_repeat_ngram_size", json!(3), true, "forbids tokens"),
+        ("no_repeat_ngram_size", json!(0), false, "off"),
+        ("suppress_tokens", json!([1, 2]), true, "forbids tokens"),
+        ("suppress_tokens", json!([]), false, "no tokens"),
+        ("suppress_tokens", json!(null), false, "off"),
+        ("begin_suppress_tokens", json!([1]), true, "forbids first tokens"),
+        ("bad_words_ids", json!([[1]]), true, "forbids tokens"),
+        ("sequence_bias", json!({}), false, "no bias"),
+        ("forced_bos_token_id", json!(0), true, "0 is a token, not off"),
+        ("forced_eos_token_id", json!(2), true, "another last token"),
+        ("exponential_decay_length_penalty", json!([5, 1.2]), true, "ends earlier"),
+        ("encoder_repetition_penalty", json!(0.9), true, "other logits"),
+        ("min_length", json!(4), true, "ends later"),
+        ("min_new_tokens", json!(4), true, "ends later"),
+        ("num_beams", json!(4), true, "no greedy search"),
+        ("num_beams", json!(1), false, "greedy search"),
+        ("stop_strings", json!("end"), true, "ends earlier"),
+        ("temperature", json!(0.6), false, "sampling only"),
+        ("top_k", json!(20), false, "sampling only"),
+        ("do_sample", json!(true), false, "the choice to sample at all"),
+    ];
+    for (field, value, named, reason) in cases {
+        let folder = TestFolder::valid();
+        folder.write("generation_config.json", json!({ field: value }).to_string());
+        let warning = format!(
+            "generation_config.json sets {field} {value}: recorded, not applied; \
+             greedy text of other tools may differ"
+        );
+        let expected = if named { vec![warning] } else { vec![] };
+        assert_eq!(folder.open().warnings(), expected, "{field}: {reason}");
+    }
+    let folder = TestFolder::valid();
+    folder.write("generation_config.json", r#"{"min_length": 1, "top_p": 0.9, "num_beams": 2}"#);
+    assert_eq!(
+        folder.open().warnings(),
+        ["generation_config.json sets min_length 1, num_beams 2: recorded, not applied; \
+          greedy text of other tools may differ"]
+    );
+}
