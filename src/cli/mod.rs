@@ -4,6 +4,7 @@
 mod conformance;
 mod doctor;
 mod error;
+mod fault;
 #[cfg(feature = "cuda")]
 mod gpu;
 #[cfg(not(feature = "cuda"))]
@@ -61,14 +62,18 @@ enum Command {
 }
 
 /// Parses the command line, runs it, and returns the exit code.
+///
+/// A panic in a command ends in one sentence and exit code 70.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
+    let cli = Cli::parse();
+    fault::install();
     let output = Output::new(cli.json, cli.quiet);
     if let Some(threads) = cli.threads {
         // Fails only if a pool exists already, and nothing ran before this line.
         let _ = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global();
     }
-    let result = match &cli.command {
+    let result = fault::guarded(|| match &cli.command {
         Command::Keygen(args) => keygen::run(args, &output),
         Command::Run(args) => run::run(args, &output),
         Command::Verify(args) => verify::run(args, &output),
@@ -76,7 +81,7 @@ pub fn main() -> ExitCode {
         Command::Plan(args) => plan::run(args, &output),
         Command::Doctor(args) => doctor::run(args, &output),
         Command::Conformance(args) => conformance::run(args, &output),
-    };
+    });
     let exit = result.unwrap_or_else(|failure: Failure| {
         output.failure(&failure);
         failure.exit
