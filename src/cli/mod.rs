@@ -66,7 +66,6 @@ enum Command {
 /// A panic in a command ends in one sentence and exit code 70.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    let cli = Cli::parse();
     fault::install();
     let output = Output::new(cli.json, cli.quiet);
     if let Some(threads) = cli.threads {
