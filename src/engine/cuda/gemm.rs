@@ -13,7 +13,8 @@ use std::sync::Arc;
 use cudarc::cublaslt::{result, sys};
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut};
 
-use super::device_error;
+use super::fault::device_error;
+use super::memory;
 use crate::engine::EngineError;
 use crate::num::Bf16;
 use crate::recipe::Recipe;
@@ -48,9 +49,7 @@ impl Gemm {
     pub(super) fn new(stream: &Arc<CudaStream>, catalog: Catalog) -> Result<Self, EngineError> {
         let phase = "cuBLASLt";
         let handle = result::create_handle().map_err(device_error(phase, "cublasLtCreate"))?;
-        let workspace = stream
-            .alloc_zeros(catalog.preference().workspace_bytes)
-            .map_err(device_error(phase, "cuMemAlloc"))?;
+        let workspace = memory::zeros(stream, phase, catalog.preference().workspace_bytes)?;
         let stream = Arc::clone(stream);
         Ok(Self { handle: Handle(handle), stream, catalog, workspace, chosen: BTreeMap::new() })
     }
@@ -99,9 +98,11 @@ impl Gemm {
         }
         self.choose(step, shape)?;
         let objects = Objects::new(shape).map_err(device_error(step, "cublasLt layouts"))?;
-        let mut out =
-            self.stream.alloc_zeros::<Bf16>(m * n).map_err(device_error(step, "cuMemAlloc"))?;
-        let Some(chosen) = self.chosen.get_mut(&shape) else { return Ok(out) };
+        let mut out = memory::zeros::<Bf16>(&self.stream, step, m * n)?;
+        let Some(chosen) = self.chosen.get_mut(&shape) else {
+            let what = format!("no algorithm was chosen for m={m} n={n} k={k}");
+            return Err(EngineError::Operand { step: step.into(), what });
+        };
         chosen.used = true;
         let (one, zero) = (1.0f32, 0.0f32);
         let stream = &self.stream;

@@ -13,7 +13,8 @@ use cudarc::driver::{
 use cudarc::nvrtc::Ptx;
 
 use super::environment::Device;
-use super::{device_error, nvrtc};
+use super::fault::device_error;
+use super::{memory, nvrtc};
 use crate::data;
 use crate::engine::EngineError;
 use crate::num::{Bf16, F32};
@@ -197,8 +198,7 @@ impl Kernels {
         let columns = x.len() / rows.max(1);
         let whole = columns > 0 && x.len() == rows * columns;
         check(step, "x", whole, x.len(), rows * columns.max(1))?;
-        let mut out =
-            self.stream.alloc_zeros::<u32>(rows).map_err(device_error(step, "cuMemAlloc"))?;
+        let mut out = memory::zeros::<u32>(&self.stream, step, rows)?;
         let config = grid(step, rows, 1, (256, 1))?;
         let columns = word(step, columns)?;
         let mut launch = self.stream.launch_builder(&self.argmax);
@@ -210,7 +210,7 @@ impl Kernels {
     }
 
     fn output(&self, step: &str, len: usize) -> Output<Bf16> {
-        self.stream.alloc_zeros::<Bf16>(len).map_err(device_error(step, "cuMemAlloc"))
+        memory::zeros(&self.stream, step, len)
     }
 }
 

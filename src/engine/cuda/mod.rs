@@ -5,10 +5,14 @@
 //! holds the crate's only calls into CUDA; the verifier does not need it.
 
 mod buffer;
+mod caches;
 mod environment;
+mod fault;
 mod gemm;
 mod kernels;
+mod memory;
 pub mod nvrtc;
+mod ops;
 pub mod probe;
 
 use std::collections::{BTreeMap, HashMap};
@@ -22,14 +26,15 @@ pub use environment::{Device, Environment, EnvironmentError};
 use super::{Engine, EngineError, Group};
 use crate::model::Weights;
 use crate::num::{Bf16, Data, Tensor};
-use crate::plan::{CacheSlot, Op, Operand, Step};
+use crate::plan::{CacheSlot, Op};
 use crate::recipe::Recipe;
 use crate::recipe::catalog::Catalog;
 use crate::recipe::cublaslt::{AlgorithmDescriptor, Dispatch};
-use crate::recipe::rope::InverseFrequencies;
 use buffer::{Cache, Elements, WeightBuffer};
+use fault::{device_error, expect, fault, unknown_recipe};
 use gemm::{Gemm, Shape};
-use kernels::{Heads, Kernels};
+use kernels::Kernels;
+use ops::{bf16, weight};
 
 /// Executes plans on a GPU.
 pub struct CudaEngine {
@@ -101,8 +106,7 @@ impl CudaEngine {
             let what = format!("{} elements do not fit shape {shape:?}", elements.len());
             return Err(EngineError::Operand { step: name.into(), what });
         }
-        let elements =
-            self.stream.clone_htod(elements).map_err(device_error(name, "cuMemcpyHtoD"))?;
+        let elements = memory::upload(&self.stream, name, elements)?;
         self.weights.insert(name.into(), WeightBuffer { shape: shape.to_vec(), elements });
         Ok(())
     }
@@ -130,203 +134,6 @@ impl CudaEngine {
         self.gemm.choose("algorithm", Shape { m, n, k }).map(|(descriptor, _)| descriptor)
     }
 
-    fn cache(&self, step: &Step, operand: usize) -> Result<&Cache, EngineError> {
-        let Some(Operand::Cache(slot)) = step.inputs.get(operand) else {
-            return Err(fault(step, format!("operand {operand} is no cache")));
-        };
-        self.caches.get(slot).ok_or_else(|| fault(step, format!("{slot} is empty")))
-    }
-
-    /// Puts indices on the GPU unless they are there already.
-    fn upload_indices(&mut self, step: &Step, indices: Vec<u32>) -> Result<(), EngineError> {
-        if self.indices.as_ref().is_none_or(|(held, _)| *held != indices) {
-            let failed = device_error(&step.name, "cuMemcpyHtoD");
-            let on_device = self.stream.clone_htod(&indices).map_err(failed)?;
-            self.indices = Some((indices, on_device));
-        }
-        Ok(())
-    }
-
-    /// The indices that [`Self::upload_indices`] put there, and the largest.
-    fn indices(&self, step: &Step) -> Result<(&CudaSlice<u32>, u32), EngineError> {
-        self.indices
-            .as_ref()
-            .and_then(|(held, on_device)| Some((on_device, *held.iter().max()?)))
-            .ok_or_else(|| fault(step, "there are no rows".into()))
-    }
-
-    fn embedding(&self, step: &Step, tokens: &Buffer) -> Result<CudaSlice<Bf16>, EngineError> {
-        let table = weight(&self.weights, step, 2)?;
-        let (vocabulary, hidden) = (table.shape[0], table.shape[1]);
-        expect(step, "columns of the embedding", step.columns, hidden)?;
-        let Elements::U32 { words, largest } = &tokens.elements else {
-            return Err(fault(step, "the operand is no list of tokens".into()));
-        };
-        let largest = match largest {
-            Some(largest) => *largest,
-            None => self.copy_back(&step.name, words)?.into_iter().max().unwrap_or(0),
-        };
-        if largest as usize >= vocabulary {
-            let reason = format!("token {largest} is outside a vocabulary of {vocabulary}");
-            return Err(EngineError::Refused { step: step.name.clone(), reason });
-        }
-        self.kernels.gather_rows(&step.name, &table.elements, (words, largest), hidden)
-    }
-
-    fn linear(
-        &mut self,
-        step: &Step,
-        x: &Buffer,
-        k: usize,
-    ) -> Result<CudaSlice<Bf16>, EngineError> {
-        let shape = Shape { m: x.rows, n: step.columns, k };
-        expect(step, "columns of x", k, x.columns)?;
-        let weight = weight(&self.weights, step, 2)?;
-        if weight.shape != [shape.n, k] {
-            let what = format!("weight of shape {:?}, expected [{}, {k}]", weight.shape, shape.n);
-            return Err(fault(step, what));
-        }
-        let (_, recipe) = self.gemm.choose(&step.name, shape)?;
-        if recipe != step.recipe {
-            return Err(unknown_recipe(step));
-        }
-        self.gemm.multiply(&step.name, shape, bf16(step, x)?, &weight.elements)
-    }
-
-    fn rope(
-        &mut self,
-        group: &Group<'_>,
-        x: &Buffer,
-        theta: u64,
-        head_dim: usize,
-    ) -> Result<CudaSlice<Bf16>, EngineError> {
-        let step = group.step();
-        let positions = self.positions(group, x)?;
-        if !self.frequencies.contains_key(&theta) {
-            let words = InverseFrequencies::for_theta(theta, head_dim).map_err(|error| {
-                EngineError::Refused { step: step.name.clone(), reason: error.to_string() }
-            })?;
-            let words: Vec<u32> = words.words().iter().map(|word| word.0).collect();
-            let failed = device_error(&step.name, "cuMemcpyHtoD");
-            let on_device = self.stream.clone_htod(&words).map_err(failed)?;
-            self.frequencies.insert(theta, on_device);
-        }
-        expect(step, "head size", HEAD_DIM, head_dim)?;
-        self.upload_indices(step, positions)?;
-        let (positions, _) = self.indices(step)?;
-        self.kernels.rope(&step.name, bf16(step, x)?, positions, &self.frequencies[&theta])
-    }
-
-    fn attention(
-        &mut self,
-        group: &Group<'_>,
-        q: &Buffer,
-        (q_heads, kv_heads, head_dim): (usize, usize, usize),
-    ) -> Result<CudaSlice<Bf16>, EngineError> {
-        let step = group.step();
-        expect(step, "head size", HEAD_DIM, head_dim)?;
-        if kv_heads == 0 || !q_heads.is_multiple_of(kv_heads) {
-            return Err(fault(step, format!("{q_heads} query heads over {kv_heads}")));
-        }
-        let positions = self.positions(group, q)?;
-        self.upload_indices(step, positions)?;
-        let (keys, values) = (self.cache(step, 1)?, self.cache(step, 2)?);
-        let (positions, largest) = self.indices(step)?;
-        for cache in [keys, values] {
-            expect(step, "columns of a cache", kv_heads * head_dim, cache.columns)?;
-            if largest as usize >= cache.kept {
-                let what = format!("position {largest}, but {} rows are kept", cache.kept);
-                return Err(fault(step, what));
-            }
-        }
-        self.kernels.attention(
-            &step.name,
-            bf16(step, q)?,
-            (positions, largest),
-            (&keys.elements, &values.elements),
-            Heads { kv: kv_heads, group: q_heads / kv_heads },
-        )
-    }
-
-    /// Position of every row of a value with one row a token.
-    fn positions(&self, group: &Group<'_>, x: &Buffer) -> Result<Vec<u32>, EngineError> {
-        let step = group.step();
-        let positions = group.positions();
-        expect(step, "rows", positions.len(), x.rows)?;
-        let limit = self.max_positions;
-        let position = |position: usize| {
-            // Also below 2^24, where positions are exact in binary32 (spec/ops.md, rope, C3).
-            let known = position < limit && position < 1 << 24;
-            let word = u32::try_from(position).ok().filter(|_| known);
-            word.ok_or_else(|| fault(step, format!("position {position} is outside 0..{limit}")))
-        };
-        positions.into_iter().map(position).collect()
-    }
-
-    fn last_token(
-        &mut self,
-        group: &Group<'_>,
-        x: &Buffer,
-    ) -> Result<CudaSlice<Bf16>, EngineError> {
-        let step = group.step();
-        let mut end = 0;
-        let mut last = Vec::with_capacity(group.parts.len());
-        for part in &group.parts {
-            end += part.pass.tokens;
-            let row = u32::try_from(end).ok().and_then(|end| end.checked_sub(1));
-            last.push(row.ok_or_else(|| fault(step, format!("row {end} of the pass")))?);
-        }
-        expect(step, "rows", end, x.rows)?;
-        expect(step, "columns", step.columns, x.columns)?;
-        self.upload_indices(step, last)?;
-        let indices = self.indices(step)?;
-        self.kernels.gather_rows(&step.name, bf16(step, x)?, indices, step.columns)
-    }
-
-    /// Stores the rows of a kept output at their positions.
-    fn keep(
-        &mut self,
-        group: &Group<'_>,
-        slot: CacheSlot,
-        output: &CudaSlice<Bf16>,
-    ) -> Result<(), EngineError> {
-        let step = group.step();
-        let columns = step.columns;
-        let failed = |call| device_error(&step.name, call);
-        let cache = match self.caches.entry(slot) {
-            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::btree_map::Entry::Vacant(entry) => {
-                let elements = self.stream.alloc_zeros(self.max_positions * columns);
-                let elements = elements.map_err(failed("cuMemAlloc"))?;
-                entry.insert(Cache { columns, kept: 0, elements })
-            }
-        };
-        expect(step, "columns of the cache", cache.columns, columns)?;
-        let mut row = 0;
-        for part in &group.parts {
-            let (start, end) = (part.pass.start, part.pass.start + part.pass.tokens);
-            expect(step, "rows of a kept step", part.pass.tokens, part.step.rows)?;
-            if start > cache.kept || end > self.max_positions {
-                let what = format!(
-                    "positions {start}..{end}, but {} rows are kept of {}",
-                    cache.kept, self.max_positions
-                );
-                return Err(fault(step, what));
-            }
-            let rows = row * columns..(row + part.pass.tokens) * columns;
-            row += part.pass.tokens;
-            let source = output.try_slice(rows);
-            let target = cache.elements.try_slice_mut(start * columns..end * columns);
-            let (Some(source), Some(mut target)) = (source, target) else {
-                return Err(fault(step, "the output has too few rows".into()));
-            };
-            let copied = self.stream.memcpy_dtod(&source, &mut target);
-            copied.map_err(failed("cuMemcpyDtoD"))?;
-            cache.kept = cache.kept.max(end);
-        }
-        Ok(())
-    }
-
     fn copy_back<T: cudarc::driver::DeviceRepr>(
         &self,
         step: &str,
@@ -351,11 +158,10 @@ impl Engine for CudaEngine {
             let what = format!("a value of shape {:?} is no matrix", tensor.shape());
             return Err(EngineError::Operand { step: step.into(), what });
         };
-        let failed = device_error(step, "cuMemcpyHtoD");
         let elements = match tensor.data() {
-            Data::Bf16(v) => Elements::Bf16(self.stream.clone_htod(v).map_err(failed)?),
+            Data::Bf16(v) => Elements::Bf16(memory::upload(&self.stream, step, v)?),
             Data::U32(v) => {
-                let words = self.stream.clone_htod(v).map_err(failed)?;
+                let words = memory::upload(&self.stream, step, v)?;
                 Elements::U32 { words, largest: v.iter().max().copied() }
             }
             Data::F32(_) => {
@@ -435,55 +241,3 @@ impl Engine for CudaEngine {
         })
     }
 }
-
-/// The weight that a step names; not a method, so that other fields stay free.
-fn weight<'a>(
-    weights: &'a HashMap<String, WeightBuffer>,
-    step: &Step,
-    rank: usize,
-) -> Result<&'a WeightBuffer, EngineError> {
-    let name = step.inputs.iter().find_map(|operand| match operand {
-        Operand::Weight(name) => Some(name),
-        Operand::Tokens | Operand::Value(_) | Operand::Cache(_) => None,
-    });
-    let name = name.ok_or_else(|| fault(step, "the step names no weight".into()))?;
-    let weight = weights.get(name);
-    let weight = weight.ok_or_else(|| fault(step, format!("no tensor {name}")))?;
-    if weight.shape.len() != rank {
-        return Err(fault(step, format!("{name} has shape {:?}", weight.shape)));
-    }
-    Ok(weight)
-}
-
-fn bf16<'a>(step: &Step, buffer: &'a Buffer) -> Result<&'a CudaSlice<Bf16>, EngineError> {
-    match &buffer.elements {
-        Elements::Bf16(elements) => Ok(elements),
-        Elements::U32 { .. } => Err(fault(step, "an operand is not bf16".into())),
-    }
-}
-
-fn expect(step: &Step, what: &str, expected: usize, found: usize) -> Result<(), EngineError> {
-    if expected == found {
-        return Ok(());
-    }
-    Err(fault(step, format!("{what}: {found}, expected {expected}")))
-}
-
-fn fault(step: &Step, what: String) -> EngineError {
-    EngineError::Operand { step: step.name.clone(), what }
-}
-
-fn unknown_recipe(step: &Step) -> EngineError {
-    EngineError::Recipe { step: step.name.clone(), recipe: step.recipe.to_string(), engine: "cuda" }
-}
-
-/// Wraps a library's error; for `map_err`.
-fn device_error<E: std::fmt::Display>(
-    step: &str,
-    call: &'static str,
-) -> impl FnOnce(E) -> EngineError {
-    let step = step.to_owned();
-    move |error| EngineError::Device { step, call, reason: error.to_string() }
-}
-
-const HEAD_DIM: usize = 128;
