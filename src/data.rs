@@ -30,6 +30,9 @@ pub const NVRTC_OPTIONS: &[&str] = &[
     "--prec-sqrt=true",
 ];
 
+/// Sets of kernel sources that were measured ([`crate::recipe::kernel_sets`]).
+pub const KERNEL_SETS: &str = include_str!("../kernels/measured.json");
+
 /// Dispatch catalogues by id.
 pub const CATALOGS: &[(&str, &str)] =
     &[("h200-cublaslt-13.1", include_str!("../catalogs/h200-cublaslt-13.1.json"))];

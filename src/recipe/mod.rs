@@ -14,6 +14,7 @@ pub mod elementwise;
 pub mod embedding;
 mod error;
 pub mod gemm;
+pub mod kernel_sets;
 mod kind;
 pub mod libdevice;
 pub mod reduce;

@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 
 use super::report::Verdict;
-use crate::data;
 use crate::isa::mma::MmaProfile;
 use crate::isa::profile::Profile;
 use crate::model::Config;
@@ -12,6 +11,7 @@ use crate::num::Dtype;
 use crate::plan::{PLAN_VERSION, Plan, Stack};
 use crate::recipe::catalog::Catalog;
 use crate::recipe::cublaslt::{AlgorithmDescriptor, recipe_of};
+use crate::recipe::kernel_sets;
 use crate::transcript::Statement;
 use crate::transcript::capture;
 use crate::transcript::statement::{Algorithm, DispatchRow, GpuEnvironment};
@@ -90,30 +90,11 @@ fn require_digest(
     )))
 }
 
-/// The kernels are ours, built as we build them, and the library is catalogued.
+/// Kernels, compiler and library are ones that were measured.
 fn check_gpu(gpu: &GpuEnvironment, catalog: &Catalog) -> Result<(), Refusal> {
-    for (name, digest) in data::kernel_digests() {
-        match gpu.kernels.iter().find(|kernel| kernel.name == name) {
-            Some(kernel) if kernel.sha256 == digest => {}
-            Some(kernel) => {
-                return Err(unknown(format!(
-                    "kernel {name} has digest {} in the transcript, {digest} in this program",
-                    kernel.sha256
-                )));
-            }
-            None => return Err(unknown(format!("kernel {name} is not in the transcript"))),
-        }
-    }
-    if gpu.kernels.len() != data::kernel_digests().len() {
-        return Err(unknown("the transcript lists kernels that this program does not have".into()));
-    }
-    if gpu.nvrtc_options != data::NVRTC_OPTIONS {
-        return Err(unknown(format!(
-            "kernels were compiled with {:?}, this program knows {:?}",
-            gpu.nvrtc_options,
-            data::NVRTC_OPTIONS
-        )));
-    }
+    let kernels =
+        gpu.kernels.iter().map(|kernel| (kernel.name.as_str(), kernel.sha256.to_string()));
+    kernel_sets::measured(kernels, &gpu.nvrtc_options).map_err(unknown)?;
     catalog.covers(&gpu.name, &gpu.nvrtc, &gpu.cublaslt).map_err(unknown)
 }
 

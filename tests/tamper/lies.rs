@@ -478,7 +478,7 @@ pub(crate) const LIES: &[Lie] = &[
     (
         "trace.mode",
         |m| m.statement.trace.mode = TraceMode::Layers,
-        Environment,
+        Encoding,
         Malformed,
         &["leaves", "due"],
     ),
@@ -486,7 +486,7 @@ pub(crate) const LIES: &[Lie] = &[
     (
         "trace.root",
         |m| flip(m.statement.trace.root.as_mut().unwrap()),
-        Environment,
+        Encoding,
         Malformed,
         &["trace section does not match its root"],
     ),
@@ -569,21 +569,21 @@ pub(crate) const GPU_LIES: &[Lie] = &[
         |m| gpu(m).kernels[0].name = "a.cu".into(),
         Environment,
         Incomplete,
-        &["kernel argmax.cu is not in the transcript"],
+        &["kernel argmax.cu is not listed"],
     ),
     (
         "gpu.kernels, one more",
         |m| gpu(m).kernels.push(KernelSource { name: "z.cu".into(), sha256: Digest([0; 32]) }),
         Environment,
         Incomplete,
-        &["kernels that this program does not have"],
+        &["kernel z.cu was never measured"],
     ),
     (
         "gpu.kernels, none",
         |m| gpu(m).kernels.clear(),
         Environment,
         Incomplete,
-        &["kernel argmax.cu is not in the transcript"],
+        &["kernel argmax.cu is not listed"],
     ),
     (
         "gpu.nvrtc_options, changed",
