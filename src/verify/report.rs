@@ -163,8 +163,10 @@ impl std::fmt::Display for Finding {
         match &self.difference {
             Difference::Element { row, column, recorded, computed, differing, elements } => write!(
                 f,
-                "element [{row}, {column}] is {recorded} in the transcript, {computed} computed; \
-                 {differing} of {elements} elements differ"
+                "element [{row}, {column}] is {} in the transcript, {} computed; \
+                 {differing} of {elements} elements differ",
+                valued(recorded),
+                valued(computed)
             ),
             Difference::Length { expected, computed } => {
                 write!(f, "{expected} bytes in the transcript, {computed} computed")
@@ -173,6 +175,16 @@ impl std::fmt::Display for Finding {
                 write!(f, "digest is {recorded} in the transcript, {computed} computed")
             }
         }
+    }
+}
+
+/// The bits of an element, and beside them the number where they are bfloat16
+/// (four digits; every other type has eight). For readers only: what is compared
+/// is the bits.
+fn valued(bits: &str) -> String {
+    match u16::from_str_radix(bits, 16) {
+        Ok(word) if bits.len() == 4 => format!("{bits} ({})", half::bf16::from_bits(word)),
+        Ok(_) | Err(_) => bits.to_owned(),
     }
 }
 
@@ -287,6 +299,35 @@ mod tests {
             report.pass(subject, "seen");
         }
         report
+    }
+
+    #[test]
+    fn an_element_has_its_number_beside_the_bits_where_it_is_bf16() {
+        let cases = [
+            ("3f81", "3f81 (1.0078125)", "one step above 1"),
+            ("8000", "8000 (-0)", "the sign of zero is visible"),
+            ("7fff", "7fff (NaN)", "the canonical NaN"),
+            ("ff80", "ff80 (-inf)", "an infinity"),
+            ("00000007", "00000007", "a token id has eight digits"),
+        ];
+        for (bits, shown, reason) in cases {
+            assert_eq!(valued(bits), shown, "{reason}");
+        }
+        let difference = Difference::Element {
+            row: 0,
+            column: 7,
+            recorded: "3f81".into(),
+            computed: "3f80".into(),
+            differing: 1,
+            elements: 8,
+        };
+        let (step, recipe) = ("lm_head".into(), "single_walk".into());
+        let finding = Finding { pass: 0, layer: None, step_index: 3, step, recipe, difference };
+        assert_eq!(
+            finding.to_string(),
+            "pass 0, step 3 lm_head (single_walk): element [0, 7] is 3f81 (1.0078125) in the \
+             transcript, 3f80 (1) computed; 1 of 8 elements differ"
+        );
     }
 
     #[test]

@@ -116,10 +116,16 @@ fn a_changed_logit_is_named_with_both_bit_patterns() {
     change_logit(&mut lie, 1, 700);
     let done = check(lie.seal().as_bytes(), &trust(), None);
     let at = 2 * (1536 + 700);
-    let bits =
-        |made: &Made| format!("{:02x}{:02x}", made.contents[0][at + 1], made.contents[0][at]);
-    let expected =
-        format!("element [0, 700] is {} in the transcript, {} computed", bits(&lie), bits(&honest));
+    let shown = |made: &Made| {
+        let bits = u16::from_le_bytes([made.contents[0][at], made.contents[0][at + 1]]);
+        // The number is the binary32 with these upper bits.
+        format!("{bits:04x} ({})", f32::from_bits(u32::from(bits) << 16))
+    };
+    let expected = format!(
+        "element [0, 700] is {} in the transcript, {} computed",
+        shown(&lie),
+        shown(&honest)
+    );
     let detail = &failures(&done)[0].2;
     assert!(detail.starts_with("pass 1, step") && detail.contains(&expected), "{detail}");
 }
