@@ -106,9 +106,9 @@ const EOS: &str = "eos_token_id";
 /// there is one; null and an empty list always do.
 ///
 /// # Source
-/// `GenerationConfig` of Hugging Face transformers 5.17 and the processors that
-/// `generate` makes of it. Fields of sampling alone (`temperature`, `top_k`, …)
-/// are not here.
+/// Fields documented for `GenerationConfig` of Hugging Face transformers. The list
+/// serves a warning and decides nothing: no field is applied either way. Fields of
+/// sampling alone (`temperature`, `top_k`, …) are not here.
 const GREEDY_FIELDS: [(&str, Option<i32>); 22] = [
     ("repetition_penalty", Some(1)),
     ("encoder_repetition_penalty", Some(1)),
