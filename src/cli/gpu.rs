@@ -13,7 +13,15 @@ use crate::transcript::statement::{
 
 /// Why the CUDA engine cannot be used here; `None` if it can.
 pub(super) fn why_not() -> Option<String> {
-    Device::open().err().map(|error| error.to_string())
+    let device = match Device::open() {
+        Ok(device) => device,
+        Err(error) => return Some(error.to_string()),
+    };
+    let found = device.environment();
+    let covered = Catalog::by_id(CATALOGUE)
+        .map_err(|error| error.to_string())
+        .and_then(|catalog| catalog.covers(&found.gpu, &found.nvrtc, &found.cublaslt.to_string()));
+    covered.err()
 }
 
 /// The GPU in a few words, if it can be used.
@@ -40,7 +48,10 @@ pub(super) fn produce(work: &Work<'_>) -> Result<Made, Failure> {
     let (profile, catalogue, _) = contract()?;
     let catalog = Catalog::by_id(CATALOGUE)
         .map_err(|error| Failure::new(Exit::Internal, error.to_string()))?;
-    let mut engine = CudaEngine::new(&device, catalog.clone(), work.positions())?;
+    let refused =
+        |error| Failure::from(error).hint("`--engine emulator` runs on the CPU with the same bits");
+    let mut engine =
+        CudaEngine::new(&device, catalog.clone(), work.positions()).map_err(refused)?;
     engine.load(work.model.weights())?;
     let (generation, recording) = work.generate(&mut engine)?;
     let dispatch = engine.dispatch();

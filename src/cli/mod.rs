@@ -21,7 +21,8 @@ mod verify;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use error::{Exit, Failure};
 use output::Output;
@@ -34,7 +35,7 @@ struct Cli {
     #[arg(long, global = true)]
     json: bool,
     /// Print nothing; the exit code tells.
-    #[arg(long, short, global = true, conflicts_with = "json")]
+    #[arg(long, short, global = true)]
     quiet: bool,
     /// Threads of the emulator [default: all cores]; the bits do not depend on it.
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
@@ -67,6 +68,12 @@ enum Command {
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     fault::install();
+    if cli.json && cli.quiet {
+        // clap sees no conflict between options given at different levels.
+        Cli::command()
+            .error(ErrorKind::ArgumentConflict, "--json and --quiet exclude each other")
+            .exit();
+    }
     let output = Output::new(cli.json, cli.quiet);
     if let Some(threads) = cli.threads {
         // Fails only if a pool exists already, and nothing ran before this line.

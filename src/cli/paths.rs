@@ -1,7 +1,7 @@
 //! Where the user's own files are: the configuration folder and its contents.
 
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::error::{Exit, Failure};
@@ -35,60 +35,102 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(path).map_err(|error| failed(path, &error))
 }
 
-/// A file that is written beside its place and moved there at the end, so that
-/// an interrupted run leaves no half file. It is opened before the work, so that
-/// a place that cannot be written to costs no work.
+/// A place for a result, checked before the work, so that one that cannot be
+/// written to costs no work.
 pub(super) struct Pending {
     path: PathBuf,
-    partial: PathBuf,
-    file: File,
+    overwrite: bool,
 }
 
 impl Pending {
-    /// Opens a file beside `path`. What is there already stays, unless it may be
-    /// overwritten and is a plain file outside `kept`.
+    /// Checks that a file can be made at `path`. What is there already stays,
+    /// unless it may be overwritten and is a plain file; in a folder that the run
+    /// reads, or in place of a file that it reads (`kept`), nothing is written.
     pub(super) fn create(path: &Path, overwrite: bool, kept: &[&Path]) -> Result<Self, Failure> {
         let refused = |why: &str| Failure::new(Exit::Usage, format!("{} {why}", path.display()));
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        if name.is_empty() {
-            return Err(refused("names no file"));
-        }
+        let Some(name) = path.file_name() else { return Err(refused("names no file")) };
         if let Ok(there) = std::fs::symlink_metadata(path) {
             if !overwrite {
-                return Err(refused("exists; nothing was written")
-                    .hint("name another file with --out, or pass --overwrite"));
+                return Err(exists(path));
             }
             if !there.is_file() {
                 return Err(refused("is not a plain file; nothing was written"));
             }
-            let real = std::fs::canonicalize(path).map_err(|error| failed(path, &error))?;
-            if kept.iter().any(|kept| real.starts_with(kept)) {
-                return Err(refused("is read by this run; nothing was written"));
-            }
         }
-        name.push(format!(".{}.partial", std::process::id()));
-        let partial = path.with_file_name(name);
-        let file = File::create(&partial).map_err(|error| failed(path, &error))?;
-        Ok(Self { path: path.to_owned(), partial, file })
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        let real = std::fs::canonicalize(folder).map_err(|error| failed(path, &error))?.join(name);
+        if kept.iter().any(|kept| real.starts_with(kept)) {
+            return Err(refused("is read by this run, or in the model's folder")
+                .hint("name another file with --out"));
+        }
+        let pending = Self { path: path.to_owned(), overwrite };
+        let partial = pending.partial();
+        File::create(&partial).map_err(|error| failed(path, &error))?;
+        std::fs::remove_file(&partial).map_err(|error| failed(path, &error))?;
+        Ok(pending)
     }
 
-    /// Writes the contents and moves the file to its place.
-    pub(super) fn finish(mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.file
-            .write_all(bytes)
-            .and_then(|()| self.file.sync_all())
-            .and_then(|()| std::fs::rename(&self.partial, &self.path))
-            .map_err(|error| failed(&self.path, &error))
+    /// Writes the contents beside the place and moves them there, so that an
+    /// interrupted write leaves no half file.
+    pub(super) fn finish(self, bytes: &[u8]) -> Result<(), Failure> {
+        let partial = self.partial();
+        let written = File::create(&partial)
+            .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
+        let moved = written.and_then(|()| {
+            if self.overwrite {
+                return std::fs::rename(&partial, &self.path);
+            }
+            // Unlike a rename, a link does not replace what appeared meanwhile.
+            match std::fs::hard_link(&partial, &self.path) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error),
+                // A file system without links: the last look is a moment ago.
+                Err(_) if !self.path.exists() => std::fs::rename(&partial, &self.path),
+                other => other,
+            }
+        });
+        // Gone already if it was renamed.
+        let _ = std::fs::remove_file(&partial);
+        moved.map_err(|error| {
+            if error.kind() == ErrorKind::AlreadyExists {
+                exists(&self.path)
+            } else {
+                failed(&self.path, &error)
+            }
+        })
+    }
+
+    fn partial(&self) -> PathBuf {
+        let mut name = self.path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}.partial", std::process::id()));
+        self.path.with_file_name(name)
     }
 }
 
-impl Drop for Pending {
-    fn drop(&mut self) {
-        // Gone already if it was moved to its place.
-        let _ = std::fs::remove_file(&self.partial);
-    }
+fn exists(path: &Path) -> Failure {
+    Failure::new(Exit::Usage, format!("{} exists; nothing was written", path.display()))
+        .hint("name another file with --out, or pass --overwrite")
 }
 
 fn failed(path: &Path, error: &std::io::Error) -> Failure {
     Failure::new(Exit::Usage, format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_appears_during_the_work_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.cbor");
+        let pending = Pending::create(&path, false, &[]).unwrap();
+        std::fs::write(&path, "another run's").unwrap();
+        assert!(pending.finish(b"ours").unwrap_err().message.contains("exists"));
+        assert_eq!(std::fs::read(&path).unwrap(), b"another run's");
+        let pending = Pending::create(&path, true, &[]).unwrap();
+        pending.finish(b"ours").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"ours");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no partial file is left");
+    }
 }

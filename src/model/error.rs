@@ -110,7 +110,7 @@ pub enum ModelError {
         file: String,
     },
     /// A file changed after it was opened, so its digest no longer speaks for it.
-    #[error("{file} changed while it was in use")]
+    #[error("{file} changed while it was in use, or its metadata did")]
     Changed {
         /// The file.
         file: String,

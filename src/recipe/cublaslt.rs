@@ -72,6 +72,28 @@ pub fn recipe_of(
     }
 }
 
+/// Says why a descriptor has no recipe for a product of this size.
+pub fn why_unknown(
+    catalog: &Catalog,
+    descriptor: &AlgorithmDescriptor,
+    (m, n, k): (u64, u64, u64),
+) -> String {
+    let (id, split) = (descriptor.id, descriptor.split_k);
+    let listed = catalog.algorithms().iter().find(|listed| listed.id == id);
+    let limits = listed.map_or(Vec::new(), |listed| {
+        vec![("m", m, listed.max_m), ("n", n, listed.max_n), ("k", k, listed.max_k)]
+    });
+    match limits.into_iter().find(|(_, asked, max)| asked > max) {
+        Some((name, asked, max)) => format!(
+            "algorithm {id} was measured up to {name}={max}, the product has {name}={asked}"
+        ),
+        None => format!(
+            "algorithm {id} (split {split}, reduction scheme {}) was not measured",
+            descriptor.reduction_scheme
+        ),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,6 +136,8 @@ mod tests {
         let catalog = Catalog::by_id("h200-cublaslt-13.1").unwrap();
         let known = |m, n, k| recipe_of(&catalog, &descriptor(66, 1, 0), (m, n, k)).is_some();
         assert!(known(4096, 151_936, 9728));
+        let sentence = why_unknown(&catalog, &descriptor(66, 1, 0), (1, 4096, 12_288));
+        assert_eq!(sentence, "algorithm 66 was measured up to k=9728, the product has k=12288");
         assert!(!known(4097, 128, 128) && !known(1, 151_937, 128) && !known(1, 128, 9729));
     }
 }

@@ -80,8 +80,8 @@ fn difference(expected: Expected<'_>, computed: &[u8], output: &Tensor) -> Optio
         Expected::Bytes(expected) => {
             if expected.len() != computed.len() {
                 // Without this, bytes that are a prefix of the others would be equal to them.
-                let (expected, computed) = (expected.len(), computed.len());
-                return Some(Difference::Length { expected, computed });
+                let (recorded, computed) = (expected.len(), computed.len());
+                return Some(Difference::Length { recorded, computed });
             }
             let size = output.dtype().size_bytes();
             let pairs = || expected.chunks(size).zip(computed.chunks(size));
@@ -134,7 +134,7 @@ mod tests {
         let bytes = computed.to_le_bytes();
         for expected in [&bytes[..2], &[], &[&bytes[..], &[0, 0]].concat()] {
             let found = difference(Expected::Bytes(expected), &bytes, &computed);
-            let wanted = Difference::Length { expected: expected.len(), computed: 4 };
+            let wanted = Difference::Length { recorded: expected.len(), computed: 4 };
             assert_eq!(found, Some(wanted));
         }
     }

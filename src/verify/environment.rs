@@ -10,7 +10,7 @@ use crate::model::Config;
 use crate::num::Dtype;
 use crate::plan::{PLAN_VERSION, Plan, Stack};
 use crate::recipe::catalog::Catalog;
-use crate::recipe::cublaslt::{AlgorithmDescriptor, recipe_of};
+use crate::recipe::cublaslt::{AlgorithmDescriptor, recipe_of, why_unknown};
 use crate::recipe::kernel_sets;
 use crate::transcript::Statement;
 use crate::transcript::capture;
@@ -177,14 +177,9 @@ fn check_dispatch(statement: &Statement, known: &Known, plans: &[Plan]) -> Resul
                 let recipe =
                     recipe_of(&known.catalog, &descriptor(algorithm), (row.m, row.n, row.k));
                 let recipe = recipe.ok_or_else(|| {
-                    unknown(format!(
-                        "no measured recipe for cuBLASLt algorithm {} (split {}, reduction \
-                         scheme {}) of {}",
-                        algorithm.id,
-                        algorithm.split_k,
-                        algorithm.reduction_scheme,
-                        describe(row)
-                    ))
+                    let size = (row.m, row.n, row.k);
+                    let reason = why_unknown(&known.catalog, &descriptor(algorithm), size);
+                    unknown(format!("no measured recipe for {}: {reason}", describe(row)))
                 })?;
                 if recipe.to_string() != row.recipe {
                     return Err(differs(format!(

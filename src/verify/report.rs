@@ -140,7 +140,7 @@ pub enum Difference {
     /// The transcript holds more or fewer bytes than the output has.
     Length {
         /// Bytes in the transcript.
-        expected: usize,
+        recorded: usize,
         /// Bytes of the computed output.
         computed: usize,
     },
@@ -168,8 +168,8 @@ impl std::fmt::Display for Finding {
                 valued(recorded),
                 valued(computed)
             ),
-            Difference::Length { expected, computed } => {
-                write!(f, "{expected} bytes in the transcript, {computed} computed")
+            Difference::Length { recorded, computed } => {
+                write!(f, "{recorded} bytes in the transcript, {computed} computed")
             }
             Difference::Digest { recorded, computed } => {
                 write!(f, "digest is {recorded} in the transcript, {computed} computed")
@@ -226,8 +226,14 @@ impl Report {
         self.push(subject, Outcome::NotDecided { reason: reason.into() });
     }
 
-    /// Adds a check.
+    /// Adds a check, in place of an earlier one of the same subject that did not
+    /// fail: a failure is never taken back.
     pub fn push(&mut self, subject: Subject, outcome: Outcome) {
+        let failed = |check: &Check| matches!(check.outcome, Outcome::Failed { .. });
+        if self.checks.iter().any(|check| check.subject == subject && failed(check)) {
+            return;
+        }
+        self.checks.retain(|check| check.subject != subject);
         self.checks.push(Check { subject, outcome });
     }
 
@@ -342,6 +348,17 @@ mod tests {
             assert_eq!(closed.verdict(), Verdict::Incomplete);
             assert_eq!(closed.checks.len(), SUBJECTS.len());
         }
+    }
+
+    #[test]
+    fn a_subject_has_one_row_and_a_failure_stays() {
+        let mut report = all_passed();
+        report.fail(Subject::Encoding, Verdict::Malformed, "the trace does not match its root");
+        report.pass(Subject::Encoding, "seen");
+        let rows = report.checks.iter().filter(|check| check.subject == Subject::Encoding);
+        let rows: Vec<_> = rows.collect();
+        assert!(matches!(rows[..], [Check { outcome: Outcome::Failed { .. }, .. }]), "{rows:?}");
+        assert_eq!(report.verdict(), Verdict::Malformed);
     }
 
     #[test]

@@ -260,6 +260,7 @@ fn what_is_there_is_not_overwritten() {
     let ended = end(&mut home.attest(&run(model, &["--overwrite"])));
     assert_eq!(ended.exit, 0, "{}", ended.stderr);
 
+    copy_model(&home.path("model"));
     // What the run itself reads, and what is no plain file, stays in any case.
     let key = home.config().join("key.pem");
     for (out, words) in [
@@ -267,8 +268,10 @@ fn what_is_there_is_not_overwritten() {
         (text(&key), "is read by this run"),
         ("folder", "is not a plain file"),
         ("nowhere/t.cbor", "No such file"),
+        ("model/new.cbor", "in the model's folder"),
     ] {
         fs::create_dir_all(home.path("folder")).unwrap();
+        let model = if out.starts_with("model/") { "model" } else { model };
         let args = run(model, &["--overwrite", "--out", out]);
         fails(&mut home.attest(&args), 2, &[words]);
     }

@@ -639,7 +639,7 @@ pub(crate) const GPU_LIES: &[Lie] = &[
         |m| realgorithm(m, |a| a.id = 41),
         Environment,
         Incomplete,
-        &["no measured recipe for cuBLASLt algorithm 41"],
+        &["no measured recipe", "algorithm 41 (split "],
     ),
     (
         "algorithm.split_k",

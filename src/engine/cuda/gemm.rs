@@ -19,7 +19,7 @@ use crate::engine::EngineError;
 use crate::num::Bf16;
 use crate::recipe::Recipe;
 use crate::recipe::catalog::Catalog;
-use crate::recipe::cublaslt::{AlgorithmDescriptor, Dispatch, recipe_of};
+use crate::recipe::cublaslt::{AlgorithmDescriptor, Dispatch, recipe_of, why_unknown};
 
 /// Shape of a product: `[m, k] · [n, k]ᵀ`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -153,16 +153,18 @@ impl Gemm {
                 let algorithm = candidate.algo;
                 return Ok(Chosen { algorithm, descriptor, recipe, used: false });
             }
-            offered.push(format!("{}/{}", descriptor.id, descriptor.split_k));
+            let reason = why_unknown(&self.catalog, &descriptor, size);
+            if !offered.contains(&reason) {
+                offered.push(reason);
+            }
         }
         let Shape { m, n, k } = shape;
         Err(EngineError::Refused {
             step: step.into(),
             reason: format!(
-                "catalogue {} knows no algorithm that cuBLASLt offers for m={m} n={n} k={k} \
-                 (id/slices offered: {})",
+                "catalogue {} knows no algorithm that cuBLASLt offers for m={m} n={n} k={k}: {}",
                 self.catalog.id(),
-                if offered.is_empty() { "none".into() } else { offered.join(", ") }
+                if offered.is_empty() { "none is offered".into() } else { offered.join("; ") }
             ),
         })
     }
