@@ -120,13 +120,16 @@ impl Progress {
             self.last_line = Some(Instant::now());
             // Products of hours in milliseconds and a large model's work pass 2^64.
             let [done, total] = [done, total].map(u128::from);
-            let left = elapsed.as_millis() * total.saturating_sub(done) / done.max(1) / 1000;
             let percent = done * 100 / total.max(1);
-            let _ = writeln!(
-                std::io::stderr().lock(),
-                "{}: {percent} %, about {left} s left",
-                self.what
-            );
+            // Before the first percent the estimate would be nonsense.
+            let left = match percent {
+                0 => String::new(),
+                _ => {
+                    let left = elapsed.as_millis() * total.saturating_sub(done) / done / 1000;
+                    format!(", about {left} s left")
+                }
+            };
+            let _ = writeln!(std::io::stderr().lock(), "{}: {percent} %{left}", self.what);
         }
     }
 }
