@@ -159,5 +159,8 @@ fn notices_a_file_written_to_after_it_was_opened() {
     let long_ago = std::time::SystemTime::UNIX_EPOCH;
     file.set_modified(long_ago).unwrap();
     let error = model.weights().check_unchanged().unwrap_err();
-    assert_eq!(error.to_string(), "model.safetensors changed while it was in use, or its metadata did");
+    assert_eq!(
+        error.to_string(),
+        "model.safetensors changed while it was in use, or its metadata did"
+    );
 }
