@@ -32,7 +32,7 @@
 //!     nonce: None,
 //!     simd: Simd::detect(),
 //!     open_model: &|_| Model::open(Path::new("model")),
-//!     progress: &mut |_, _| {},
+//!     progress: &mut |_| {},
 //! });
 //! println!("{}", done.report.verdict().word());
 //! # Ok(())

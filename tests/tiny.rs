@@ -9,7 +9,7 @@ use std::fs;
 
 use attest::engine::emulator::Emulator;
 use attest::engine::generate::{StopRule, generate, layout};
-use attest::engine::{Flow, Tap, run};
+use attest::engine::{Flow, Progress, Tap, run};
 use attest::isa::mma::Simd;
 use attest::model::qwen3;
 use attest::num::Tensor;
@@ -143,8 +143,8 @@ fn emulator(positions: usize) -> Emulator<'static> {
     Emulator::new(&mma(), Simd::detect(), model().weights(), positions)
 }
 
-fn recorder() -> RecordTap<fn(u64, u64)> {
-    RecordTap::new(LogitsMode::Full, TraceMode::Steps, model().config().vocab_size, |_, _| {})
+fn recorder() -> RecordTap<fn(&Progress<'_>)> {
+    RecordTap::new(LogitsMode::Full, TraceMode::Steps, model().config().vocab_size, |_| {})
 }
 
 #[test]

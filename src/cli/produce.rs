@@ -76,10 +76,10 @@ impl Work<'_> {
         let mut progress = self.output.progress("running");
         let limit = self.rule.max_new_tokens as u64;
         let mut passes = 0;
-        let mut tap = RecordTap::new(self.logits, self.trace, config.vocab_size, |done, total| {
+        let mut tap = RecordTap::new(self.logits, self.trace, config.vocab_size, |now| {
             // The end is not known before the stop token: the limit is an upper bound.
-            passes += u64::from(done == total);
-            progress.update(passes, limit);
+            passes += u64::from(now.index == 0);
+            progress.update(passes - 1, limit);
         });
         let made = generate(engine, config, Stack::Native, self.prompt, self.rule, &mut tap)?;
         let recording =

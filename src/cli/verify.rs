@@ -80,7 +80,7 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
             };
             Model::open(&folder)
         },
-        progress: &mut |done, total| progress.update(done, total),
+        progress: &mut |now| progress.update(now.done, now.total),
     });
     drop(progress);
     let verdict = done.report.verdict();

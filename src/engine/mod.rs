@@ -11,6 +11,8 @@ mod schedule;
 
 pub use schedule::run;
 
+use std::borrow::Cow;
+
 use crate::num::Tensor;
 use crate::plan::{Pass, Step};
 
@@ -122,11 +124,12 @@ pub trait Engine {
         inputs: &[&Self::Buffer],
     ) -> Result<Self::Buffer, EngineError>;
 
-    /// Copies a value to the host, `[rows, columns]`.
+    /// A value on the host, `[rows, columns]`; a copy where the engine's device is
+    /// another.
     ///
     /// # Errors
     /// [`EngineError::Device`].
-    fn read_back(&mut self, buffer: &Self::Buffer) -> Result<Tensor, EngineError>;
+    fn read_back<'b>(&mut self, buffer: &'b Self::Buffer) -> Result<Cow<'b, Tensor>, EngineError>;
 }
 
 /// Whether to go on after an observation.
@@ -146,8 +149,25 @@ pub trait Tap {
     /// Sees the output of step `index` of one pass: that pass's rows only.
     fn observe(&mut self, pass: &Pass, index: usize, step: &Step, output: &Tensor) -> Flow;
 
-    /// Is told how much of the work is done, in multiply-adds.
-    fn progress(&mut self, _done: u64, _total: u64) {}
+    /// Is told before every step, and at the end, how far a run is.
+    fn progress(&mut self, _progress: &Progress<'_>) -> Flow {
+        Flow::Continue
+    }
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// Multiply-adds done.
+    pub done: u64,
+    /// Multiply-adds of the whole run.
+    pub total: u64,
+    /// Index of the step that comes next, or of the last one at the end.
+    pub index: usize,
+    /// That step, of any pass.
+    pub step: &'a Step,
+    /// Layers of the plan.
+    pub layers: usize,
 }
 
 /// A tap that looks at nothing.

@@ -4,17 +4,25 @@
 //! together: step 0 of every pass, then step 1 of every pass, and so on. That is
 //! legal because rows are independent and caches only look back: the key and
 //! value rows that a pass reads were kept by an earlier step of the same layer.
+//!
+//! The steps after the last layer (last token, norm, logits, choice) touch no
+//! cache, so nothing ties passes together there, and their rows are wide: 300 KB
+//! of logits a pass. They run over chunks of passes, so that memory does not grow
+//! with the number of passes. Where they begin is read off the plan ([`tail`]).
 
 use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
 
-use super::{Engine, EngineError, Flow, Group, Part, Tap};
+use super::{Engine, EngineError, Flow, Group, Part, Progress, Tap};
 use crate::num::{Data, Tensor};
-use crate::plan::{Op, Operand, Pass, Plan, Step, ValueId};
+use crate::plan::{Operand, Pass, Plan, Step, ValueId};
 
 /// Executes plans that share their structure, in order of their passes.
 ///
 /// Returns each pass's last output (its chosen token) or `None` if the tap
-/// stopped the run. `tokens[i]` are the token ids of `plans[i]`.
+/// stopped the run. `tokens[i]` are the token ids of `plans[i]`. The tap sees the
+/// passes of one step in order, and the steps of one pass in order.
 ///
 /// # Errors
 /// Any [`EngineError`] of the engine; [`EngineError::Operand`] if the plans do
@@ -25,88 +33,192 @@ pub fn run<E: Engine>(
     tokens: &[Vec<u32>],
     tap: &mut dyn Tap,
 ) -> Result<Option<Tensor>, EngineError> {
-    let Some(first) = plans.first() else { return Ok(None) };
-    let ids: Vec<u32> = tokens.iter().flatten().copied().collect();
-    let count = ids.len();
-    let ids = Tensor::new(&[count, 1], Data::U32(ids)).ok_or_else(|| operand(first, "tokens"))?;
-    let ids = engine.upload(&ids)?;
-
-    let last_uses = last_uses(first);
-    let total: u64 = plans
-        .iter()
-        .map(|plan| plan.steps.iter().map(|step| cost(&plan.pass, step)).sum::<u64>())
-        .sum();
-    let mut done = 0;
-    let mut values: HashMap<ValueId, E::Buffer> = HashMap::new();
-    let mut last = None;
-    for index in 0..first.steps.len() {
-        let group = group(plans, index)?;
-        let step = group.step();
-        let mut inputs = Vec::new();
-        for operand in &step.inputs {
-            match operand {
-                Operand::Tokens => inputs.push(&ids),
-                Operand::Value(id) => {
-                    inputs.push(values.get(id).ok_or_else(|| EngineError::Operand {
-                        step: step.name.clone(),
-                        what: format!("v{} is not defined", id.0),
-                    })?)
-                }
-                Operand::Weight(_) | Operand::Cache(_) => {}
-            }
-        }
-        let output = engine.execute(&group, &inputs)?;
-        if show(engine, tap, &group, index, &output)? == Flow::Stop {
-            return Ok(None);
-        }
-        done += group.parts.iter().map(|part| cost(&part.pass, part.step)).sum::<u64>();
-        tap.progress(done, total);
-        if index + 1 == first.steps.len() {
-            last = Some(engine.read_back(&output)?);
-        }
-        values.insert(step.output, output);
-        values.retain(|id, _| last_uses.get(id).is_some_and(|&last| last > index));
-    }
-    Ok(last)
+    run_in_chunks(engine, plans, tokens, tap, CHUNK_BYTES)
 }
 
-fn show<E: Engine>(
+/// As [`run`], with at most so many bytes of one output after the last layer, but
+/// always whole passes.
+fn run_in_chunks<E: Engine>(
     engine: &mut E,
+    plans: &[Plan],
+    tokens: &[Vec<u32>],
     tap: &mut dyn Tap,
-    group: &Group<'_>,
-    index: usize,
-    output: &E::Buffer,
-) -> Result<Flow, EngineError> {
-    if !group.parts.iter().any(|part| tap.wants(&part.pass, index, part.step)) {
-        return Ok(Flow::Continue);
+    chunk_bytes: usize,
+) -> Result<Option<Tensor>, EngineError> {
+    let Some(first) = plans.first() else { return Ok(None) };
+    let Some(end) = first.steps.last() else { return Ok(None) };
+    let ids: Vec<u32> = tokens.iter().flatten().copied().collect();
+    let ids = Tensor::new(&[ids.len(), 1], Data::U32(ids));
+    let ids = ids.ok_or_else(|| operand(first, "tokens"))?;
+    let mut all = Values { ids: engine.upload(&ids)?, values: HashMap::new() };
+
+    let (count, tail) = (first.steps.len(), tail(&first.steps));
+    let mut run = Run { last_uses: last_uses(first), done: 0, total: total(plans), engine, tap };
+    if run.steps(plans, 0..tail, &mut all)? == Flow::Stop {
+        return Ok(None);
     }
-    let stacked = engine.read_back(output)?;
-    let mut row = 0;
-    for part in &group.parts {
-        let rows = row..row + part.step.rows;
-        row = rows.end;
-        if tap.wants(&part.pass, index, part.step) {
-            let own = stacked.rows(rows).ok_or_else(|| EngineError::Operand {
-                step: part.step.name.clone(),
-                what: "the stacked output has too few rows".into(),
-            })?;
-            if tap.observe(&part.pass, index, part.step, &own) == Flow::Stop {
-                return Ok(Flow::Stop);
+    let size = passes_of_a_chunk(plans, tail, chunk_bytes);
+    let mut chosen = Vec::new();
+    if size >= plans.len() {
+        if run.steps(plans, tail..count, &mut all)? == Flow::Stop {
+            return Ok(None);
+        }
+        chosen.push(run.output(end, &all)?);
+    } else {
+        for (index, chunk) in plans.chunks(size).enumerate() {
+            let mut own = run.part(&all, &plans[..index * size], chunk)?;
+            if run.steps(chunk, tail..count, &mut own)? == Flow::Stop {
+                return Ok(None);
             }
+            chosen.push(run.output(end, &own)?);
         }
     }
-    Ok(Flow::Continue)
+    if run.tell(count - 1, end, plans) == Flow::Stop {
+        return Ok(None);
+    }
+    let stacked = Tensor::stack(&chosen);
+    stacked.map(Some).ok_or_else(|| operand(first, "the last outputs do not fit each other"))
+}
+
+/// Live values of some passes, stacked in order of the passes.
+struct Values<B> {
+    ids: B,
+    values: HashMap<ValueId, B>,
+}
+
+/// A run under way.
+struct Run<'a, E> {
+    engine: &'a mut E,
+    tap: &'a mut dyn Tap,
+    last_uses: HashMap<ValueId, usize>,
+    done: u64,
+    total: u64,
+}
+
+impl<E: Engine> Run<'_, E> {
+    /// Executes a range of steps of some passes.
+    fn steps(
+        &mut self,
+        plans: &[Plan],
+        range: Range<usize>,
+        live: &mut Values<E::Buffer>,
+    ) -> Result<Flow, EngineError> {
+        for index in range {
+            let group = group(plans, index)?;
+            let step = group.step();
+            if self.tell(index, step, plans) == Flow::Stop {
+                return Ok(Flow::Stop);
+            }
+            let mut inputs = Vec::new();
+            for operand in &step.inputs {
+                match operand {
+                    Operand::Tokens => inputs.push(&live.ids),
+                    Operand::Value(id) => inputs.push(defined(step, *id, &live.values)?),
+                    Operand::Weight(_) | Operand::Cache(_) => {}
+                }
+            }
+            let output = self.engine.execute(&group, &inputs)?;
+            if self.show(&group, index, &output)? == Flow::Stop {
+                return Ok(Flow::Stop);
+            }
+            self.done += group.parts.iter().map(|p| p.step.multiply_adds(&p.pass)).sum::<u64>();
+            live.values.insert(step.output, output);
+            live.values.retain(|id, _| self.last_uses.get(id).is_some_and(|&last| last > index));
+        }
+        Ok(Flow::Continue)
+    }
+
+    /// Shows each pass's rows of an output to the tap, if it wants them.
+    fn show(
+        &mut self,
+        group: &Group<'_>,
+        index: usize,
+        output: &E::Buffer,
+    ) -> Result<Flow, EngineError> {
+        if !group.parts.iter().any(|part| self.tap.wants(&part.pass, index, part.step)) {
+            return Ok(Flow::Continue);
+        }
+        let stacked = self.engine.read_back(output)?;
+        let mut row = 0;
+        for part in &group.parts {
+            let rows = row..row + part.step.rows;
+            row = rows.end;
+            if self.tap.wants(&part.pass, index, part.step) {
+                let own = rows_of(part.step, &stacked, rows)?;
+                if self.tap.observe(&part.pass, index, part.step, &own) == Flow::Stop {
+                    return Ok(Flow::Stop);
+                }
+            }
+        }
+        Ok(Flow::Continue)
+    }
+
+    /// The live values of `chunk`, the passes that follow those in `before`.
+    fn part(
+        &mut self,
+        all: &Values<E::Buffer>,
+        before: &[Plan],
+        chunk: &[Plan],
+    ) -> Result<Values<E::Buffer>, EngineError> {
+        let mut cut = |buffer: &E::Buffer, step: &Step, rows: &dyn Fn(&Plan) -> usize| {
+            let start: usize = before.iter().map(rows).sum();
+            let end = start + chunk.iter().map(rows).sum::<usize>();
+            let own = rows_of(step, self.engine.read_back(buffer)?.as_ref(), start..end)?;
+            self.engine.upload(&own)
+        };
+        let steps = &chunk[0].steps;
+        let ids = cut(&all.ids, &steps[0], &|plan| plan.pass.tokens)?;
+        let mut values = HashMap::new();
+        for (index, step) in steps.iter().enumerate() {
+            if let Some(buffer) = all.values.get(&step.output) {
+                let rows = |plan: &Plan| plan.steps.get(index).map_or(0, |step| step.rows);
+                values.insert(step.output, cut(buffer, step, &rows)?);
+            }
+        }
+        Ok(Values { ids, values })
+    }
+
+    fn output(&mut self, end: &Step, live: &Values<E::Buffer>) -> Result<Tensor, EngineError> {
+        let buffer = defined(end, end.output, &live.values)?;
+        self.engine.read_back(buffer).map(std::borrow::Cow::into_owned)
+    }
+
+    fn tell(&mut self, index: usize, step: &Step, plans: &[Plan]) -> Flow {
+        let layers = plans.first().map_or(0, layers);
+        let (done, total) = (self.done, self.total);
+        self.tap.progress(&Progress { done, total, index, step, layers })
+    }
+}
+
+fn defined<'b, B>(
+    step: &Step,
+    id: ValueId,
+    values: &'b HashMap<ValueId, B>,
+) -> Result<&'b B, EngineError> {
+    values.get(&id).ok_or_else(|| EngineError::Operand {
+        step: step.name.clone(),
+        what: format!("v{} is not defined", id.0),
+    })
+}
+
+fn rows_of(step: &Step, stacked: &Tensor, rows: Range<usize>) -> Result<Tensor, EngineError> {
+    stacked.rows(rows).ok_or_else(|| EngineError::Operand {
+        step: step.name.clone(),
+        what: "the stacked output has too few rows".into(),
+    })
 }
 
 fn group(plans: &[Plan], index: usize) -> Result<Group<'_>, EngineError> {
     let mut parts: Vec<Part<'_>> = Vec::with_capacity(plans.len());
     for plan in plans {
         let step = plan.steps.get(index).ok_or_else(|| operand(plan, "too few steps"))?;
-        if let Some(head) = parts.first() {
-            let same = head.step.op == step.op
-                && head.step.recipe == step.recipe
-                && head.step.inputs == step.inputs
-                && head.step.columns == step.columns;
+        if let Some(last) = parts.last().map(|part| part.step)
+            && !std::ptr::eq(last, step)
+        {
+            let same = last.op == step.op
+                && last.recipe == step.recipe
+                && last.inputs == step.inputs
+                && last.columns == step.columns;
             if !same {
                 return Err(operand(plan, "plans executed together must share their structure"));
             }
@@ -116,7 +228,28 @@ fn group(plans: &[Plan], index: usize) -> Result<Group<'_>, EngineError> {
     Ok(Group { parts })
 }
 
-/// Index of the last step that reads each value.
+/// Where the steps begin that run over chunks of passes: after the last that
+/// belongs to a layer, or keeps or reads a cache.
+fn tail(steps: &[Step]) -> usize {
+    let cached = |operand: &Operand| match operand {
+        Operand::Cache(_) => true,
+        Operand::Tokens | Operand::Value(_) | Operand::Weight(_) => false,
+    };
+    let tied = |step: &Step| {
+        step.layer.is_some() || step.keeps.is_some() || step.inputs.iter().any(cached)
+    };
+    steps.iter().rposition(tied).map_or(0, |last| last + 1)
+}
+
+/// Passes that run together after the last layer, so that no output of theirs is
+/// above `chunk_bytes`. Chunks are of equal size: each reads every weight once.
+fn passes_of_a_chunk(plans: &[Plan], tail: usize, chunk_bytes: usize) -> usize {
+    let widest = plans.iter().flat_map(|plan| plan.steps.iter().skip(tail)).map(Step::len_bytes);
+    let most = (chunk_bytes / widest.max().unwrap_or(0).max(1)).max(1);
+    plans.len().div_ceil(plans.len().div_ceil(most))
+}
+
+/// Index of the last step that reads each value; the last output outlives them all.
 fn last_uses(plan: &Plan) -> HashMap<ValueId, usize> {
     let mut uses = HashMap::new();
     for (index, step) in plan.steps.iter().enumerate() {
@@ -126,26 +259,28 @@ fn last_uses(plan: &Plan) -> HashMap<ValueId, usize> {
             }
         }
     }
+    uses.extend(plan.steps.last().map(|step| (step.output, usize::MAX)));
     uses
 }
 
-/// Work of a step for progress reports, in multiply-adds.
-fn cost(pass: &Pass, step: &Step) -> u64 {
-    let elements = (step.rows * step.columns) as u64;
-    match step.op {
-        Op::Linear { k } => elements * k as u64,
-        // Two products of this many keys at most; half of them are in the future.
-        Op::Attention { .. } => elements * (pass.start + pass.tokens) as u64,
-        Op::Embedding
-        | Op::RmsNorm { .. }
-        | Op::Rope { .. }
-        | Op::Add
-        | Op::SiluMul
-        | Op::LastToken
-        | Op::Argmax => elements,
-    }
+fn layers(plan: &Plan) -> usize {
+    plan.steps.iter().rev().find_map(|step| step.layer).map_or(0, |last| last + 1)
+}
+
+fn total(plans: &[Plan]) -> u64 {
+    let of = |pass: &Pass, steps: &Arc<[Step]>| -> u64 {
+        steps.iter().map(|step| step.multiply_adds(pass)).sum()
+    };
+    plans.iter().map(|plan| of(&plan.pass, &plan.steps)).sum()
 }
 
 fn operand(plan: &Plan, what: &str) -> EngineError {
     EngineError::Operand { step: format!("pass {}", plan.pass.index), what: what.into() }
 }
+
+/// Bytes of an output after the last layer that are held at once: logits of 441
+/// passes of a vocabulary of 151,936 in bf16. So many rows use a weight well.
+const CHUNK_BYTES: usize = 128 << 20;
+
+#[cfg(test)]
+mod tests;

@@ -106,6 +106,27 @@ impl Tensor {
         Some(Self { shape: vec![rows.len(), columns], data })
     }
 
+    /// Matrices of equal columns and type below each other; `None` if they are not,
+    /// or if there is none.
+    pub fn stack(parts: &[Self]) -> Option<Self> {
+        let (first, others) = parts.split_first()?;
+        let &[_, columns] = &first.shape[..] else { return None };
+        let mut data = first.data.clone();
+        for part in others {
+            if part.shape.len() != 2 || part.shape[1] != columns {
+                return None;
+            }
+            match (&mut data, &part.data) {
+                (Data::Bf16(all), Data::Bf16(own)) => all.extend_from_slice(own),
+                (Data::F32(all), Data::F32(own)) => all.extend_from_slice(own),
+                (Data::U32(all), Data::U32(own)) => all.extend_from_slice(own),
+                (Data::Bf16(_) | Data::F32(_) | Data::U32(_), _) => return None,
+            }
+        }
+        let rows = parts.iter().map(|part| part.shape[0]).sum();
+        Self::new(&[rows, columns], data)
+    }
+
     /// The elements if they are bfloat16.
     pub fn as_bf16(&self) -> Option<&[Bf16]> {
         match &self.data {
@@ -124,11 +145,40 @@ impl Tensor {
 
     /// The elements as little-endian bytes, the form that is digested and stored.
     pub fn to_le_bytes(&self) -> Vec<u8> {
-        match &self.data {
-            Data::Bf16(v) => v.iter().flat_map(|x| x.0.to_le_bytes()).collect(),
-            Data::F32(v) => v.iter().flat_map(|x| x.0.to_le_bytes()).collect(),
-            Data::U32(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+        fn fill<T: Copy, const N: usize>(elements: &[T], bytes: impl Fn(T) -> [u8; N]) -> Vec<u8> {
+            let mut all = vec![0; elements.len() * N];
+            for (place, &element) in all.chunks_exact_mut(N).zip(elements) {
+                place.copy_from_slice(&bytes(element));
+            }
+            all
         }
+        match &self.data {
+            Data::Bf16(v) => fill(v, |x| x.0.to_le_bytes()),
+            Data::F32(v) => fill(v, |x| x.0.to_le_bytes()),
+            Data::U32(v) => fill(v, u32::to_le_bytes),
+        }
+    }
+
+    /// Length of [`Self::to_le_bytes`].
+    pub fn len_bytes(&self) -> usize {
+        self.shape.iter().product::<usize>() * self.dtype().size_bytes()
+    }
+
+    /// Whether [`Self::to_le_bytes`] equals `bytes`, without making it.
+    pub fn is_le_bytes(&self, bytes: &[u8]) -> bool {
+        fn same<T: Copy, const N: usize>(
+            elements: &[T],
+            bytes: &[u8],
+            word: impl Fn(T) -> [u8; N],
+        ) -> bool {
+            bytes.chunks_exact(N).zip(elements).all(|(bytes, &element)| bytes == word(element))
+        }
+        self.len_bytes() == bytes.len()
+            && match &self.data {
+                Data::Bf16(v) => same(v, bytes, |x| x.0.to_le_bytes()),
+                Data::F32(v) => same(v, bytes, |x| x.0.to_le_bytes()),
+                Data::U32(v) => same(v, bytes, u32::to_le_bytes),
+            }
     }
 
     /// SHA-256 of [`Self::to_le_bytes`]. Position, name, type and shape are bound
@@ -152,5 +202,25 @@ mod tests {
     fn bytes_are_little_endian() {
         let t = Tensor::matrix(1, 2, vec![Bf16(0x1234), Bf16(0xabcd)]);
         assert_eq!(t.to_le_bytes(), [0x34, 0x12, 0xcd, 0xab]);
+        assert!(t.is_le_bytes(&[0x34, 0x12, 0xcd, 0xab]));
+        for other in [&[0x34, 0x12, 0xcd][..], &[0x34, 0x12, 0xcd, 0xaa], &[0x34, 0x12], &[]] {
+            assert!(!t.is_le_bytes(other), "{other:x?}");
+        }
+        let words = Tensor::new(&[2, 1], Data::U32(vec![1, 0x0203_0405])).unwrap();
+        assert_eq!(words.to_le_bytes(), [1, 0, 0, 0, 5, 4, 3, 2]);
+        assert!(words.is_le_bytes(&words.to_le_bytes()));
+    }
+
+    #[test]
+    fn rows_taken_apart_stack_again() {
+        let all = Tensor::matrix(3, 2, (0..6).map(Bf16).collect());
+        let parts = [all.rows(0..1).unwrap(), all.rows(1..3).unwrap()];
+        assert_eq!(Tensor::stack(&parts), Some(all.clone()));
+        let narrow = Tensor::matrix(3, 1, (0..3).map(Bf16).collect());
+        let words = Tensor::new(&[1, 2], Data::U32(vec![1, 2])).unwrap();
+        for other in [narrow, words] {
+            assert_eq!(Tensor::stack(&[all.clone(), other]), None, "columns or type differ");
+        }
+        assert_eq!(Tensor::stack(&[]), None);
     }
 }

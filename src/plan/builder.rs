@@ -200,7 +200,7 @@ impl PlanBuilder {
 
     /// Ends the plan.
     pub fn finish(self) -> Plan {
-        Plan { stack: self.stack, pass: self.pass, steps: self.steps }
+        Plan { stack: self.stack, pass: self.pass, steps: self.steps.into() }
     }
 
     fn pair(&mut self, name: &str, op: Op, a: Value, b: Value) -> Result<Value, PlanError> {

@@ -21,7 +21,7 @@ impl Plan {
             self.pass.start,
             self.pass.tokens
         );
-        for step in &self.steps {
+        for step in self.steps.iter() {
             text.push_str(&step.canonical());
             text.push('\n');
         }

@@ -4,12 +4,15 @@
 //! their digests. A plan is never read from a file: the verifier builds its own.
 
 mod builder;
+mod cost;
 mod encode;
 mod op;
 
 pub use builder::{PlanBuilder, PlanError};
 pub use encode::PLAN_VERSION;
 pub use op::{CacheSlot, Half, Op};
+
+use std::sync::Arc;
 
 use crate::num::Dtype;
 use crate::recipe::Recipe;
@@ -96,11 +99,19 @@ pub struct Plan {
     pub stack: Stack,
     /// The pass this plan is for.
     pub pass: Pass,
-    /// The steps.
-    pub steps: Vec<Step>,
+    /// The steps. They depend on how many tokens the pass takes and not on which,
+    /// so passes of one length share them.
+    pub steps: Arc<[Step]>,
 }
 
 impl Plan {
+    /// The plan of another pass that takes as many tokens; `None` if it takes
+    /// more or fewer.
+    pub fn for_pass(&self, pass: Pass) -> Option<Self> {
+        let same = pass.tokens == self.pass.tokens;
+        same.then(|| Self { stack: self.stack, pass, steps: Arc::clone(&self.steps) })
+    }
+
     /// Index of the step that defines the logits.
     pub fn logits_step(&self) -> Option<usize> {
         self.steps.iter().position(|step| step.name == LOGITS)

@@ -108,7 +108,7 @@ pub fn finish_reason(finish: Finish) -> FinishReason {
 /// The distinct matrix products of some plans, without algorithms: what an
 /// engine without a library used, and what any list of dispatch rows must cover.
 pub fn products(plans: &[Plan]) -> BTreeSet<DispatchRow> {
-    let rows = plans.iter().flat_map(|plan| &plan.steps).filter_map(|step| match step.op {
+    let rows = plans.iter().flat_map(|plan| plan.steps.iter()).filter_map(|step| match step.op {
         Op::Linear { k } => Some(DispatchRow {
             op: LINEAR.into(),
             m: step.rows as u64,

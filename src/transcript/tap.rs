@@ -2,7 +2,7 @@
 
 use super::record::{RecordError, Recorder, Recording};
 use super::statement::{LogitsMode, TraceMode};
-use crate::engine::{Flow, Tap};
+use crate::engine::{Flow, Progress, Tap};
 use crate::model::qwen3;
 use crate::num::{Dtype, Tensor};
 use crate::plan::{LOGITS, Pass, Step};
@@ -27,7 +27,7 @@ pub struct RecordTap<P> {
     progress: P,
 }
 
-impl<P: FnMut(u64, u64)> RecordTap<P> {
+impl<P: FnMut(&Progress<'_>)> RecordTap<P> {
     /// Makes an empty tap for logits of `vocab` bf16 elements.
     pub fn new(logits: LogitsMode, trace: TraceMode, vocab: usize, progress: P) -> Self {
         let recorder = Recorder::new(logits, trace, vocab as u64, Dtype::Bf16);
@@ -64,7 +64,7 @@ impl<P: FnMut(u64, u64)> RecordTap<P> {
     }
 }
 
-impl<P: FnMut(u64, u64)> Tap for RecordTap<P> {
+impl<P: FnMut(&Progress<'_>)> Tap for RecordTap<P> {
     fn wants(&self, _: &Pass, _: usize, step: &Step) -> bool {
         step.name == LOGITS || self.trace.includes(step)
     }
@@ -79,7 +79,8 @@ impl<P: FnMut(u64, u64)> Tap for RecordTap<P> {
         }
     }
 
-    fn progress(&mut self, done: u64, total: u64) {
-        (self.progress)(done, total);
+    fn progress(&mut self, progress: &Progress<'_>) -> Flow {
+        (self.progress)(progress);
+        Flow::Continue
     }
 }

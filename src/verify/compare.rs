@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::report::{Difference, Finding};
-use crate::engine::{Flow, Tap};
-use crate::num::{Digest, Tensor, sha256};
+use crate::engine::{Flow, Progress, Tap};
+use crate::num::{Digest, Tensor};
 use crate::plan::{LOGITS, Pass, Step};
 
 /// What a transcript says of one output.
@@ -31,13 +31,12 @@ pub(super) struct CompareTap<'a, P> {
     pub(super) progress: P,
 }
 
-impl<P: FnMut(u64, u64)> Tap for CompareTap<'_, P> {
+impl<P: FnMut(&Progress<'_>)> Tap for CompareTap<'_, P> {
     fn wants(&self, pass: &Pass, index: usize, step: &Step) -> bool {
         step.name == LOGITS || self.trace.contains_key(&(pass.index, index))
     }
 
     fn observe(&mut self, pass: &Pass, index: usize, step: &Step, output: &Tensor) -> Flow {
-        let bytes = output.to_le_bytes();
         let mut expected = Vec::new();
         if step.name == LOGITS {
             // Values first: they locate the element, a digest cannot.
@@ -45,7 +44,7 @@ impl<P: FnMut(u64, u64)> Tap for CompareTap<'_, P> {
         }
         expected.extend(self.trace.get(&(pass.index, index)).map(|d| Expected::Digest(*d)));
         for expected in expected {
-            if let Some(difference) = difference(expected, &bytes, output) {
+            if let Some(difference) = difference(expected, output) {
                 self.finding = Some(Finding {
                     pass: pass.index,
                     layer: step.layer,
@@ -61,23 +60,25 @@ impl<P: FnMut(u64, u64)> Tap for CompareTap<'_, P> {
         Flow::Continue
     }
 
-    fn progress(&mut self, done: u64, total: u64) {
-        (self.progress)(done, total);
+    fn progress(&mut self, progress: &Progress<'_>) -> Flow {
+        (self.progress)(progress);
+        Flow::Continue
     }
 }
 
 /// Compares bytes as bytes; `None` if they are equal.
-fn difference(expected: Expected<'_>, computed: &[u8], output: &Tensor) -> Option<Difference> {
+fn difference(expected: Expected<'_>, output: &Tensor) -> Option<Difference> {
     match expected {
         Expected::Digest(expected) => {
-            let computed = sha256(&[computed]);
+            let computed = output.content_digest();
             (computed != expected).then(|| Difference::Digest {
                 recorded: expected.to_string(),
                 computed: computed.to_string(),
             })
         }
-        Expected::Bytes(expected) if expected == computed => None,
+        Expected::Bytes(expected) if output.is_le_bytes(expected) => None,
         Expected::Bytes(expected) => {
+            let computed = output.to_le_bytes();
             if expected.len() != computed.len() {
                 // Without this, bytes that are a prefix of the others would be equal to them.
                 let (recorded, computed) = (expected.len(), computed.len());
@@ -96,7 +97,7 @@ fn difference(expected: Expected<'_>, computed: &[u8], output: &Tensor) -> Optio
                 row: first / columns,
                 column: first % columns,
                 recorded: bits(expected),
-                computed: bits(computed),
+                computed: bits(&computed),
                 differing: pairs().filter(|(a, b)| a != b).count(),
                 elements: computed.len() / size,
             })
@@ -107,14 +108,14 @@ fn difference(expected: Expected<'_>, computed: &[u8], output: &Tensor) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::num::Bf16;
+    use crate::num::{Bf16, sha256};
 
     #[test]
     fn locates_the_first_element_and_counts_all() {
         let computed = Tensor::matrix(2, 2, vec![Bf16(1), Bf16(0x3f80), Bf16(3), Bf16(4)]);
         let expected = Tensor::matrix(2, 2, vec![Bf16(1), Bf16(0x3f81), Bf16(3), Bf16(5)]);
         let expected = expected.to_le_bytes();
-        let found = difference(Expected::Bytes(&expected), &computed.to_le_bytes(), &computed);
+        let found = difference(Expected::Bytes(&expected), &computed);
         let wanted = Difference::Element {
             row: 0,
             column: 1,
@@ -125,7 +126,7 @@ mod tests {
         };
         assert_eq!(found, Some(wanted));
         let same = computed.to_le_bytes();
-        assert_eq!(difference(Expected::Bytes(&same), &same, &computed), None);
+        assert_eq!(difference(Expected::Bytes(&same), &computed), None);
     }
 
     #[test]
@@ -133,7 +134,7 @@ mod tests {
         let computed = Tensor::matrix(1, 2, vec![Bf16(1), Bf16(2)]);
         let bytes = computed.to_le_bytes();
         for expected in [&bytes[..2], &[], &[&bytes[..], &[0, 0]].concat()] {
-            let found = difference(Expected::Bytes(expected), &bytes, &computed);
+            let found = difference(Expected::Bytes(expected), &computed);
             let wanted = Difference::Length { recorded: expected.len(), computed: 4 };
             assert_eq!(found, Some(wanted));
         }
@@ -143,8 +144,8 @@ mod tests {
     fn a_digest_tells_that_and_not_where() {
         let computed = Tensor::matrix(1, 1, vec![Bf16(1)]);
         let bytes = computed.to_le_bytes();
-        assert_eq!(difference(Expected::Digest(sha256(&[&bytes])), &bytes, &computed), None);
+        assert_eq!(difference(Expected::Digest(sha256(&[&bytes])), &computed), None);
         let other = Expected::Digest(sha256(&[b"other"]));
-        assert!(matches!(difference(other, &bytes, &computed), Some(Difference::Digest { .. })));
+        assert!(matches!(difference(other, &computed), Some(Difference::Digest { .. })));
     }
 }

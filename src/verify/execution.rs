@@ -7,7 +7,7 @@ use super::environment::{Known, Refusal};
 use super::report::{Outcome, Report, Subject, Verdict};
 use super::sampling::check_chosen;
 use crate::engine::emulator::Emulator;
-use crate::engine::run;
+use crate::engine::{Progress, run};
 use crate::isa::mma::Simd;
 use crate::model::Model;
 use crate::num::Digest;
@@ -32,7 +32,7 @@ pub(super) fn execute(
     transcript: &Transcript,
     model: &Model,
     work: Work,
-    progress: &mut dyn FnMut(u64, u64),
+    progress: &mut dyn FnMut(&Progress<'_>),
 ) {
     let statement = transcript.statement();
     let logits = (0..statement.logits.count).filter_map(|row| {

@@ -11,7 +11,7 @@ pub mod report;
 mod sampling;
 pub mod trust;
 
-use crate::engine::generate;
+use crate::engine::{Progress, generate};
 use crate::isa::mma::Simd;
 use crate::model::{Kind, Model, ModelError};
 use crate::transcript::statement::{ModelManifest, Statement};
@@ -49,7 +49,7 @@ pub struct Request<'a> {
     /// Opens the model that a manifest names.
     pub open_model: &'a dyn Fn(&ModelManifest) -> Result<Model, ModelError>,
     /// Is told how much of the re-execution is done.
-    pub progress: &'a mut dyn FnMut(u64, u64),
+    pub progress: &'a mut dyn FnMut(&Progress<'_>),
 }
 
 /// A report and what it is about.
@@ -227,7 +227,7 @@ fn check_computation(
     transcript: &Transcript,
     model: &Model,
     simd: Simd,
-    progress: &mut dyn FnMut(u64, u64),
+    progress: &mut dyn FnMut(&Progress<'_>),
 ) {
     let statement = transcript.statement();
     let prepared = look_up(statement).and_then(|known| {

@@ -54,7 +54,7 @@ impl Bench {
             })
             .collect();
         let out = self.engine.execute(&Group { parts }, inputs).unwrap();
-        self.engine.read_back(&out).unwrap()
+        self.engine.read_back(&out).unwrap().into_owned()
     }
 }
 

@@ -109,7 +109,7 @@ impl Making<'_> {
         let positions = tokens_in.len() + self.max_new_tokens;
         let mut engine = Emulator::new(&mma(), self.simd, model.weights(), positions);
         let vocab = model.config().vocab_size;
-        let mut tap = RecordTap::new(self.logits, self.trace, vocab, |_, _| {});
+        let mut tap = RecordTap::new(self.logits, self.trace, vocab, |_| {});
         let config = model.config();
         let made = generate(&mut engine, config, Stack::Native, &tokens_in, &rule, &mut tap);
         let made = made.unwrap().unwrap();
@@ -197,7 +197,7 @@ pub fn check(file: &[u8], store: &TrustStore, nonce: Option<Vec<u8>>) -> Verifie
         nonce,
         simd: Simd::detect(),
         open_model: &|_| Model::open(&tiny().join("model")),
-        progress: &mut |_, _| {},
+        progress: &mut |_| {},
     })
 }
 

@@ -18,7 +18,7 @@ fn verify_in(folder: &Path) -> Verified {
         nonce: None,
         simd: Simd::detect(),
         open_model: &|_| Model::open(folder),
-        progress: &mut |_, _| panic!("another model is executed"),
+        progress: &mut |_| panic!("another model is executed"),
     })
 }
 
@@ -176,7 +176,7 @@ fn files_that_are_no_part_of_the_model_do_not_matter() {
         nonce: None,
         simd: Simd::detect(),
         open_model: &|_| Model::open(folder.path()),
-        progress: &mut |_, _| {},
+        progress: &mut |_| {},
     });
     assert_verified(&done, "stray files");
 }
@@ -197,7 +197,7 @@ fn verify_while_weights_change(file: &[u8]) -> Verified {
         nonce: None,
         simd: Simd::detect(),
         open_model: &|_| Model::open(folder.path()),
-        progress: &mut |_, _| {
+        progress: &mut |_| {
             if !rewritten {
                 rewritten = true;
                 weights.write_all_at(&vec![0x3c; half as usize], half).unwrap();

@@ -29,7 +29,7 @@ fn refuse(file: Vec<u8>, store: &TrustStore) -> Verified {
         nonce: None,
         simd: Simd::detect(),
         open_model: &|_| panic!("a model is opened for a file that nobody trusted signed"),
-        progress: &mut |_, _| panic!("something is executed"),
+        progress: &mut |_| panic!("something is executed"),
     });
     assert!(!done.report.verdict().word().contains("VERIFIED"));
     assert!(done.text.is_none() && done.claims.is_empty());
@@ -157,7 +157,7 @@ fn nobody_is_trusted_without_a_trust_store() {
         nonce: None,
         simd: Simd::detect(),
         open_model: &|_| panic!("a model is opened"),
-        progress: &mut |_, _| {},
+        progress: &mut |_| {},
     });
     assert_eq!(done.report.verdict(), Verdict::Untrusted);
 }

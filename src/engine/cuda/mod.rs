@@ -15,6 +15,7 @@ pub mod nvrtc;
 mod ops;
 pub mod probe;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -228,14 +229,14 @@ impl Engine for CudaEngine {
         Ok(Buffer { rows, columns: step.columns, elements: Elements::Bf16(output) })
     }
 
-    fn read_back(&mut self, buffer: &Buffer) -> Result<Tensor, EngineError> {
+    fn read_back<'b>(&mut self, buffer: &'b Buffer) -> Result<Cow<'b, Tensor>, EngineError> {
         let step = "read back";
         let data = match &buffer.elements {
             Elements::Bf16(elements) => Data::Bf16(self.copy_back(step, elements)?),
             Elements::U32 { words, .. } => Data::U32(self.copy_back(step, words)?),
         };
         let tensor = Tensor::new(&[buffer.rows, buffer.columns], data);
-        tensor.ok_or_else(|| EngineError::Operand {
+        tensor.map(Cow::Owned).ok_or_else(|| EngineError::Operand {
             step: step.into(),
             what: format!("the value is not {} x {}", buffer.rows, buffer.columns),
         })
