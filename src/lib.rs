@@ -13,8 +13,8 @@
 //! | verdict: the ordered list of checks | [`verify`] | the trust file |
 //!
 //! Each module uses those above it in this table only. [`conformance`] runs vector
-//! files against the instruction layer, [`data`] embeds kernels and catalogues,
-//! [`cli`] is the command line.
+//! files against the instruction layer, [`bench`] measures speed, [`data`] embeds
+//! kernels and catalogues, [`cli`] is the command line.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -39,6 +39,7 @@
 //! # }
 //! ```
 
+pub mod bench;
 pub mod cli;
 pub mod conformance;
 pub mod data;

@@ -1,6 +1,7 @@
 //! The command tree. Everything that touches files, the environment or the
 //! terminal is here; verdicts are made in `verify`.
 
+mod bench;
 mod conformance;
 mod doctor;
 mod error;
@@ -60,6 +61,8 @@ enum Command {
     Doctor(doctor::Args),
     /// Run tensor-core vector files through the model of the arithmetic.
     Conformance(conformance::Args),
+    /// Measure how fast this machine re-executes, after checking its bits.
+    Bench(bench::Args),
 }
 
 /// Parses the command line, runs it, and returns the exit code.
@@ -87,6 +90,7 @@ pub fn main() -> ExitCode {
         Command::Plan(args) => plan::run(args, &output),
         Command::Doctor(args) => doctor::run(args, &output),
         Command::Conformance(args) => conformance::run(args, &output),
+        Command::Bench(args) => bench::run(args, &output),
     });
     let exit = result.unwrap_or_else(|failure: Failure| {
         output.failure(&failure);

@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)] // a test: a panic is its report
 
+mod bench;
 mod commands;
 mod readme;
 mod run;

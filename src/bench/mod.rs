@@ -1,0 +1,84 @@
+//! Speed of the emulator, measured so that the figures can be believed.
+//!
+//! Three rules hold for every measurement here. A result is compared with the
+//! oracle before anything is timed, and one differing bit stops the measurement
+//! ([`Checked`]). Things that are compared in speed are timed in turn, round
+//! after round, in one run ([`alternate`]): a busy machine slows all of them. And
+//! a report says what machine it was ([`Machine`]).
+//!
+//! Nothing here takes part in a verdict. Beside the command line this is the only
+//! module that reads the clock and, under `/proc`, facts of the machine.
+
+mod decimal;
+mod gemm;
+mod machine;
+mod operands;
+mod rounds;
+mod sgemm;
+
+pub use decimal::{Decimal, per_second, quotient};
+pub use gemm::{FormRatio, FormReport, GemmReport, GemmRequest, Shape, ShapeReport, gemm};
+pub use machine::Machine;
+pub use rounds::{Budget, Checked, Figures, Times, alternate};
+
+use crate::num::F32;
+
+/// Why there is no measurement.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BenchError {
+    /// A result is not the oracle's: a fault of ours, and no rate is reported.
+    #[error(
+        "{what}: output {index} is {found} where the {oracle} has {expected}; nothing was timed"
+    )]
+    Differs {
+        /// What computed the result.
+        what: String,
+        /// Which output, in row-major order.
+        index: usize,
+        /// What it is compared with.
+        oracle: &'static str,
+        /// The oracle's bits, hexadecimal.
+        expected: String,
+        /// The bits found.
+        found: String,
+    },
+    /// A profile is not there, or lacks the instruction.
+    #[error("profile {id}: {problem}")]
+    Profile {
+        /// The profile.
+        id: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A size that no product has.
+    #[error("shape {text} is not MxNxK with three numbers from 1 on whose products fit the memory")]
+    Shape {
+        /// What was given.
+        text: String,
+    },
+}
+
+/// Compares outputs bit by bit; `index` gives the place of each in the whole.
+fn same_bits(
+    what: &str,
+    oracle: &'static str,
+    expected: impl IntoIterator<Item = (usize, F32)>,
+    found: &[F32],
+) -> Result<usize, BenchError> {
+    let mut compared = 0;
+    for (index, expected) in expected {
+        let found = found.get(index).copied();
+        if found != Some(expected) {
+            return Err(BenchError::Differs {
+                what: what.into(),
+                index,
+                oracle,
+                expected: format!("{expected:?}"),
+                found: found.map_or_else(|| "missing".into(), |found| format!("{found:?}")),
+            });
+        }
+        compared += 1;
+    }
+    Ok(compared)
+}

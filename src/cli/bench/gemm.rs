@@ -1,0 +1,113 @@
+//! `attest bench gemm`.
+
+use std::fmt::Write as _;
+
+use clap::{Args as ClapArgs, ValueEnum};
+
+use super::{CommandResult, Effort, Exit, Failure, Output, forms, print};
+use crate::bench::{GemmReport, GemmRequest, Machine, Shape, gemm};
+use crate::isa::mma::Simd;
+
+/// Arguments of `attest bench gemm`.
+#[derive(ClapArgs, Debug)]
+pub(super) struct Args {
+    /// Profile of the arithmetic; may be repeated [default: h200 and a100].
+    #[arg(long, value_name = "ID")]
+    profile: Vec<String>,
+    /// Rows, columns and depth; may be repeated [default: 256x2560x2560].
+    #[arg(long, value_name = "MxNxK")]
+    shape: Vec<String>,
+    /// A set of shapes: `all` has one row to 1024, and the long and wide products
+    /// of Qwen3-4B.
+    #[arg(long, value_name = "SET", conflicts_with = "shape")]
+    shapes: Option<Set>,
+    /// One form of the lanes [default: all that run here; for a set, the widest].
+    #[arg(long, value_name = "FORM")]
+    simd: Option<String>,
+    #[command(flatten)]
+    effort: Effort,
+}
+
+#[derive(Clone, Copy, ValueEnum, Debug)]
+enum Set {
+    All,
+}
+
+pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
+    let mut request = GemmRequest {
+        profiles: args.profile.clone(),
+        shapes: args.shape.iter().map(|shape| shape.parse()).collect::<Result<_, _>>()?,
+        forms: forms(args.simd.as_deref())?,
+        budget: args.effort.budget(),
+    };
+    if request.profiles.is_empty() {
+        request.profiles = ["h200", "a100"].map(str::to_owned).to_vec();
+    }
+    match args.shapes {
+        Some(Set::All) => {
+            request.shapes = Shape::ALL.to_vec();
+            if args.simd.is_none() {
+                request.forms = vec![Simd::detect()];
+            }
+        }
+        None if request.shapes.is_empty() => request.shapes = vec![Shape::DEFAULT],
+        None => {}
+    }
+    let machine = Machine::detect();
+    let report = gemm(&request)?;
+    let json = serde_json::to_value(&report)
+        .map_err(|error| Failure::new(Exit::Internal, error.to_string()))?;
+    print(output, "gemm", &machine, json, &table(&report))
+}
+
+fn table(report: &GemmReport) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        text,
+        "GMAC/s, best of the rounds (median); {} on one core takes turns with them",
+        report.yardstick
+    );
+    for shape in &report.shapes {
+        let sgemm = shape.sgemm_gmac_per_s;
+        let _ = writeln!(
+            text,
+            "\n{}: {} rounds, sgemm {} ({})",
+            shape.shape, shape.rounds, sgemm.best, sgemm.median
+        );
+        let _ = writeln!(
+            text,
+            "  {:<8} {:<8} {:>15} {:>15} {:>7} {:>15} {:>12} {:>8}",
+            "profile", "form", "one core", "of sgemm", "", "all cores", "times one", "A Ge/s"
+        );
+        for form in &shape.forms {
+            let (one, all) = (form.one_core_gmac_per_s, form.all_cores_gmac_per_s);
+            let (ratio, scaling) = (form.ratio_to_sgemm, form.scaling);
+            let _ = writeln!(
+                text,
+                "  {:<8} {:<8} {:>15} {:>15.4} {:>7} {:>15} {:>12.2} {:>8}",
+                form.profile,
+                form.simd,
+                format!("{} ({})", one.best, one.median),
+                ratio.best,
+                format!("({:.4})", ratio.median),
+                format!("{} ({})", all.best, all.median),
+                scaling.best,
+                form.decode_gelem_per_s.best,
+            );
+        }
+        for form in &shape.ampere_to_hopper {
+            let (simd, ratio) = (form.simd, form.ratio);
+            let _ =
+                writeln!(text, "  a100 over h200, {simd}: {:.3} ({:.3})", ratio.best, ratio.median);
+        }
+        if let Some(form) = shape.forms.first() {
+            let _ = writeln!(
+                text,
+                "  checked: {} outputs of each against the scalar text ({} GMAC/s), the forms against each other in full",
+                form.compared_with_scalar_text, form.scalar_text_gmac_per_s
+            );
+        }
+    }
+    text
+}
