@@ -13,7 +13,8 @@ use crate::isa::mma::{MmaProfile, Simd};
 use crate::model::Weights;
 use crate::num::{Bf16, Data, F32, Tensor};
 use crate::plan::{CacheSlot, Op, Operand, Step};
-use crate::recipe::attention::{HeadRows, flash2::flash2_row_with};
+use crate::recipe::attention::HeadRows;
+use crate::recipe::attention::flash2_rows::{flash2_rows, own_tiles};
 use crate::recipe::gemm::Walk;
 use crate::recipe::rope::{AngleTable, InverseFrequencies, rope_row};
 use crate::recipe::{Recipe, RecipeError, RowReduction};
@@ -140,21 +141,40 @@ impl<'a> Emulator<'a> {
         let keys = self.cache(step, 1)?;
         let values = self.cache(step, 2)?;
         let positions = group.positions();
-        let mut out = vec![Bf16::ZERO; q.len()];
-        let product = |a: &[Bf16], b: &[Bf16], k: usize, out: &mut [F32]| {
-            self.walk.walk_into(a, b, k, out);
-        };
-        q.par_chunks(head_dim)
-            .zip(out.par_chunks_mut(head_dim))
-            .enumerate()
-            .try_for_each(|(index, (q, out))| {
-                let (row, head) = (index / q_heads, index % q_heads);
-                let kv_head = head / (q_heads / kv_heads);
+        // Query heads of a key/value head lie side by side.
+        let heads = q_heads / kv_heads;
+        let width = heads * head_dim;
+        let start = |row: usize, kv_head: usize| (row * kv_heads + kv_head) * width;
+        let tiles = own_tiles(&positions);
+        // The last tile's rows see most keys; begun first, they are not waited for.
+        let work: Vec<(usize, &[usize])> = tiles
+            .iter()
+            .rev()
+            .flat_map(|rows| (0..kv_heads).map(move |kv_head| (kv_head, rows.as_slice())))
+            .collect();
+        let results: Result<Vec<Vec<Bf16>>, RecipeError> = work
+            .par_iter()
+            .map(|&(kv_head, rows)| {
                 let keys = HeadRows::new(keys, kv_heads, kv_head, head_dim)?;
                 let values = HeadRows::new(values, kv_heads, kv_head, head_dim)?;
-                flash2_row_with(product, q, keys, values, positions[row], out)
+                let of_head = rows.iter().map(|&row| &q[start(row, kv_head)..][..width]);
+                let q: Vec<Bf16> = of_head.flatten().copied().collect();
+                let positions: Vec<usize> = rows
+                    .iter()
+                    .flat_map(|&row| std::iter::repeat_n(positions[row], heads))
+                    .collect();
+                let mut out = vec![Bf16::ZERO; q.len()];
+                flash2_rows(&self.walk, &q, keys, values, &positions, &mut out)?;
+                Ok(out)
             })
-            .map_err(|error| refused(step, &error))?;
+            .collect();
+        let results = results.map_err(|error| refused(step, &error))?;
+        let mut out = vec![Bf16::ZERO; q.len()];
+        for ((kv_head, rows), result) in work.into_iter().zip(results) {
+            for (&row, result) in rows.iter().zip(result.chunks_exact(width)) {
+                out[start(row, kv_head)..][..width].copy_from_slice(result);
+            }
+        }
         Ok(out)
     }
 

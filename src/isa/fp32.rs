@@ -12,31 +12,31 @@
 
 use crate::num::F32;
 
-#[inline]
+#[inline(always)]
 fn canonical(x: f32) -> F32 {
     if x.is_nan() { F32::NAN } else { F32(x.to_bits()) }
 }
 
 /// FADD: `a + b`, one rounding.
-#[inline]
+#[inline(always)]
 pub fn fadd(a: F32, b: F32) -> F32 {
     canonical(a.to_host() + b.to_host())
 }
 
 /// FADD with the second operand negated: `a - b`, one rounding.
-#[inline]
+#[inline(always)]
 pub fn fsub(a: F32, b: F32) -> F32 {
     canonical(a.to_host() - b.to_host())
 }
 
 /// FMUL: `a · b`, one rounding.
-#[inline]
+#[inline(always)]
 pub fn fmul(a: F32, b: F32) -> F32 {
     canonical(a.to_host() * b.to_host())
 }
 
 /// FFMA: `a · b + c`, one rounding.
-#[inline]
+#[inline(always)]
 pub fn ffma(a: F32, b: F32, c: F32) -> F32 {
     canonical(a.to_host().mul_add(b.to_host(), c.to_host()))
 }
@@ -92,7 +92,7 @@ pub fn saturate(x: F32) -> F32 {
 }
 
 /// IEEE division `a / b`, one rounding (CUDA's `__fdiv_rn`).
-#[inline]
+#[inline(always)]
 pub fn fdiv(a: F32, b: F32) -> F32 {
     canonical(a.to_host() / b.to_host())
 }
@@ -115,6 +115,23 @@ pub fn fmax(a: F32, b: F32) -> F32 {
             }
         }
     }
+}
+
+/// FMNMX folded over `start` and `values`; the order cannot matter, because
+/// [`fmax`] is the maximum of a total order: NaN, `-∞` … `-0`, `+0` … `+∞`.
+#[inline(always)]
+pub fn fmax_all<const N: usize>(start: F32, values: &[F32; N]) -> F32 {
+    let key = |x: F32| {
+        // Negative patterns descend; flipping their low bits makes them ascend.
+        let flip = (x.0.cast_signed() >> 31).cast_unsigned() >> 1;
+        if x.is_nan() { i32::MIN } else { (x.0 ^ flip).cast_signed() }
+    };
+    let greatest = values.iter().fold(key(start), |greatest, &x| greatest.max(key(x)));
+    if greatest == i32::MIN {
+        return F32::NAN;
+    }
+    let flip = (greatest >> 31).cast_unsigned() >> 1;
+    F32(greatest.cast_unsigned() ^ flip)
 }
 
 /// Ordered comparison `a > b`; false if either is NaN.
@@ -175,5 +192,37 @@ mod tests {
         assert_eq!(fmax(minus_zero, F32::ZERO), F32::ZERO);
         assert_eq!(fmax(F32::ZERO, minus_zero), F32::ZERO);
         assert_eq!(fmax(F32::NEG_INFINITY, F32::ONE), F32::ONE);
+    }
+
+    #[test]
+    fn maximum_of_many_is_the_maximum_in_any_order() {
+        // Every pair and triple of values at which the order has an edge.
+        let edges = [
+            0,
+            1,
+            0x3f80_0000,
+            0x7f7f_ffff,
+            0x7f80_0000,
+            0x7f80_0001,
+            0x7fff_ffff,
+            0x8000_0000,
+            0x8000_0001,
+            0xbf80_0000,
+            0xff7f_ffff,
+            0xff80_0000,
+            0xff80_0001,
+            0xffff_ffff,
+        ]
+        .map(F32);
+        for start in edges {
+            for x in edges {
+                for y in edges {
+                    let folded = fmax(fmax(start, x), y);
+                    let all = fmax_all(start, &[x, y]);
+                    assert_eq!(all, folded, "{start:?} {x:?} {y:?}");
+                    assert_eq!(fmax_all(x, &[y, start]), all);
+                }
+            }
+        }
     }
 }

@@ -4,3 +4,6 @@ pub mod fp32;
 pub mod mma;
 pub mod mufu;
 pub mod profile;
+mod vectorise;
+
+pub use vectorise::Vectorise;

@@ -45,6 +45,12 @@ impl Bf16 {
         self.0 & 0x7fff > 0x7f80
     }
 
+    /// True for any pattern but the infinities and the NaNs.
+    #[inline]
+    pub fn is_finite(self) -> bool {
+        self.0 & 0x7f80 != 0x7f80
+    }
+
     /// Decodes little-endian pairs of bytes; a trailing odd byte is ignored.
     pub fn from_le_bytes(bytes: &[u8]) -> Vec<Self> {
         bytes.chunks_exact(2).map(|pair| Self(u16::from_le_bytes([pair[0], pair[1]]))).collect()

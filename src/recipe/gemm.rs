@@ -49,6 +49,11 @@ impl Walk {
         &self.profile
     }
 
+    /// The instruction set.
+    pub fn simd(&self) -> Simd {
+        self.simd
+    }
+
     /// Decodes rows of A, to be used with any number of column ranges.
     ///
     /// # Panics

@@ -9,10 +9,10 @@ use crate::num::{Bf16, F32};
 
 /// An instruction set that the running machine has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Simd(Kind);
+pub struct Simd(pub(in crate::isa) Kind);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
+pub(in crate::isa) enum Kind {
     Portable,
     #[cfg(target_arch = "x86_64")]
     Avx2,

@@ -17,6 +17,7 @@ mod round;
 
 pub use block_fma::{MAX_PRODUCTS, add_block, block_fma};
 pub use block_scale::{ScaleFormat, Scales, block_scale};
+pub(in crate::isa) use dispatch::Kind;
 pub use dispatch::Simd;
 pub use emulated::emulated_fp8;
 pub use format::{Format, Number, Term};

@@ -16,12 +16,15 @@
 
 mod ex2;
 mod interpolation;
+mod lanes;
 mod lg2;
 mod rcp;
 mod rsq;
 mod table;
 
 pub use ex2::ex2;
+pub(crate) use ex2::ex2_lanes;
+pub use lanes::{ex2_slice, rcp_slice, rsq_slice};
 pub use lg2::lg2;
 pub use rcp::rcp;
 pub use rsq::rsq;

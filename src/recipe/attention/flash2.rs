@@ -121,7 +121,7 @@ pub(super) fn accumulate(
     Accumulated { output, total: softmax.total() }
 }
 
-fn check(
+pub(super) fn check(
     q: &[Bf16],
     keys: HeadRows<'_>,
     values: HeadRows<'_>,
@@ -183,13 +183,13 @@ impl OnlineSoftmax {
     }
 }
 
-const OP: &str = "attention";
-const HEAD_DIM: usize = 128;
+pub(super) const OP: &str = "attention";
+pub(super) const HEAD_DIM: usize = 128;
 /// Keys of a tile (`flash_fwd_kernel`, 128 × 64 tiles at head size 128).
-const TILE: usize = 64;
+pub(super) const TILE: usize = 64;
 /// Keys of one `mma.sync.m16n8k16`.
 const BLOCK: usize = 16;
 /// Threads that share a row of the tensor core's output.
-const QUAD: usize = 4;
+pub(super) const QUAD: usize = 4;
 /// binary32 of `1/√128 · log2 e`.
-const SCALE_LOG2: F32 = F32(0x3e02_93ee);
+pub(super) const SCALE_LOG2: F32 = F32(0x3e02_93ee);

@@ -1,9 +1,12 @@
 //! Online-softmax attention of one query row over a key/value cache.
 //!
 //! Here: the strided view of a cache. [`flash2`] is FlashAttention-2's forward
-//! order. Other kernels' orders (split-KV, cuDNN) are not here yet.
+//! order for one row, [`flash2_rows`](fn@flash2_rows::flash2_rows) the fast form for many. Other kernels' orders
+//! (split-KV, cuDNN) are not here yet.
 
 pub mod flash2;
+pub mod flash2_rows;
+mod softmax;
 
 use super::RecipeError;
 use crate::num::Bf16;
@@ -63,3 +66,5 @@ impl<'a> HeadRows<'a> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_rows;
