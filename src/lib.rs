@@ -20,7 +20,7 @@
 //! use std::path::Path;
 //!
 //! use attest::isa::mma::Simd;
-//! use attest::model::Model;
+//! use attest::model::Content;
 //! use attest::verify::trust::TrustStore;
 //! use attest::verify::{Anchor, Request, verify};
 //!
@@ -31,7 +31,7 @@
 //!     anchor: Anchor::Store(&store),
 //!     nonce: None,
 //!     simd: Simd::detect(),
-//!     open_model: &|_| Model::open(Path::new("model")),
+//!     open_model: &|_| Content::open(Path::new("model")),
 //!     progress: &mut |_| {},
 //! });
 //! println!("{}", done.report.verdict().word());

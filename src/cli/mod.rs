@@ -3,6 +3,7 @@
 
 mod bench;
 mod conformance;
+mod digests;
 mod doctor;
 mod error;
 mod fault;

@@ -1,4 +1,4 @@
-//! Where the user's own files are: the configuration folder and its contents.
+//! Where the user's own files are: the configuration folder, its contents, the cache.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};
@@ -22,6 +22,12 @@ fn config_folder() -> Option<PathBuf> {
         return Some(folder.into());
     }
     directories::ProjectDirs::from("", "", "attest").map(|dirs| dirs.config_dir().to_path_buf())
+}
+
+/// Where digests of weight files are kept, if the cache folder is known.
+pub(super) fn digest_cache() -> Option<PathBuf> {
+    let folders = directories::ProjectDirs::from("", "", "attest")?;
+    Some(folders.cache_dir().join("digests.json"))
 }
 
 /// What to say if the configuration folder is not known.

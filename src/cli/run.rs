@@ -5,14 +5,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args as ClapArgs, ValueEnum};
 
+use super::digests::Remembered;
 use super::error::Failure;
 use super::output::{Output, plain, plain_lines};
 use super::produce::{Made, Work, on_emulator};
 use super::verify::{Nonce, parse_hex};
 use super::{CommandResult, Exit, gpu, paths};
 use crate::engine::generate::StopRule;
-use crate::model::Model;
 use crate::model::locate::Places;
+use crate::model::{Content, Model};
 use crate::plan::Stack;
 use crate::transcript::Transcript;
 use crate::transcript::capture::{self, Circumstances};
@@ -56,6 +57,10 @@ pub(super) struct Args {
     /// Time to claim, seconds since 1970 [default: now].
     #[arg(long, value_name = "SECONDS", env = "SOURCE_DATE_EPOCH")]
     claimed_time: Option<u64>,
+    /// Take digests of weight files that are as an earlier run with this option
+    /// found them from the cache, and keep new ones there.
+    #[arg(long)]
+    trust_cache: bool,
 }
 
 /// Which engine executes the model.
@@ -92,7 +97,9 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     let prompt = paths::read(&args.prompt)?;
     let (key, key_path) = signing_key(args.key.as_deref())?;
     let folder = Places::from_env().resolve(&args.model)?;
-    let model = Model::open(&folder)?;
+    let remembered = Remembered::open(args.trust_cache, output);
+    let model = Model::of(Content::open(&folder)?.with_cache(remembered.cache()))?;
+    remembered.save(output);
     for warning in model.warnings() {
         output.note(&format!("warning: {warning}"));
     }
@@ -153,6 +160,7 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
         Ok(text) => text,
         Err(error) => format!("[no text: {error}]"),
     };
+    let (files, from_cache) = (model.manifest().files().len(), model.manifest().from_cache());
     let json = serde_json::json!({
         "transcript_file": args.out,
         "transcript": transcript.digest().to_string(),
@@ -164,11 +172,16 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
         "tokens_in": tokens_in.len(),
         "tokens_out": made.generation.tokens.len(),
         "finish": statement.finish.word(),
+        "digests": { "files": files, "from_cache": from_cache },
         "text": text,
     });
     let shown = plain_lines(&text);
+    let remembered = match from_cache {
+        0 => String::new(),
+        some => format!(" ({some} of {files} file digests from the cache, not recomputed)"),
+    };
     let summary = format!(
-        "{shown}\n\nmodel {}, {} tokens in, {} out ({}), engine {}\ntranscript {}\nwritten to {} ({} bytes), signed by key {}",
+        "{shown}\n\nmodel {}{remembered}, {} tokens in, {} out ({}), engine {}\ntranscript {}\nwritten to {} ({} bytes), signed by key {}",
         plain(&statement.model.name),
         tokens_in.len(),
         made.generation.tokens.len(),

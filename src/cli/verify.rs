@@ -6,11 +6,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args as ClapArgs;
 
+use super::digests::Remembered;
 use super::error::Failure;
 use super::output::{Output, plain};
 use super::{CommandResult, Exit, paths, produce};
 use crate::isa::mma::Simd;
-use crate::model::Model;
+use crate::model::Content;
 use crate::model::locate::Places;
 use crate::num::{Digest, sha256};
 use crate::plan::PLAN_VERSION;
@@ -38,6 +39,11 @@ pub(super) struct Args {
     /// Skip signature and trust, for demonstrations; the verdict is UNTRUSTED at best.
     #[arg(long, conflicts_with = "trust")]
     insecure_accept_any_key: bool,
+    /// Take digests of weight files that are as an earlier run with this option
+    /// found them from the cache, and keep new ones there. Whoever can write the
+    /// cache decides what is found in it.
+    #[arg(long)]
+    trust_cache: bool,
 }
 
 /// A nonce as given on the command line.
@@ -65,6 +71,7 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
         }
         None => Anchor::Nothing,
     };
+    let remembered = Remembered::open(args.trust_cache, output);
     let mut progress = output.progress("verifying");
     let done = verify(Request {
         file,
@@ -78,11 +85,12 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
                 // The signer chose this name: it must not open a path.
                 None => places.find(&manifest.name)?,
             };
-            Model::open(&folder)
+            Ok(Content::open(&folder)?.with_cache(remembered.cache()))
         },
         progress: &mut |now| progress.update(now.done, now.total),
     });
     drop(progress);
+    remembered.save(output);
     let verdict = done.report.verdict();
     let by = Verifier::describe(trust.as_ref())?;
     output.result(&json(&done, &by)?, &text(&done, &by));
@@ -230,6 +238,9 @@ fn json(done: &Verified, by: &Verifier) -> Result<serde_json::Value, Failure> {
         "transcript": done.transcript.as_ref().map(|t| t.digest().to_string()),
         "text": done.text.as_ref().filter(|_| done.report.verdict() == Verdict::Verified),
         "claims": serde_json::to_value(&done.claims).map_err(internal)?,
+        "digests": done.digests.map(|digests| {
+            serde_json::json!({ "files": digests.files, "from_cache": digests.from_cache })
+        }),
         "checks": serde_json::to_value(&done.report.checks).map_err(internal)?,
     }))
 }

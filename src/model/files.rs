@@ -13,7 +13,7 @@ use std::io::Read as _;
 #[cfg(unix)]
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use memmap2::Mmap;
 
@@ -115,8 +115,9 @@ impl Folder {
             return Err(ModelError::NotAFile { file: name.into() });
         }
         let file = File::open(real).map_err(unreadable)?;
+        let opened_at = SystemTime::now();
         let stamp = Stamp::of(&file.metadata().map_err(unreadable)?);
-        Ok(Opened { name: name.into(), file, stamp, link })
+        Ok(Opened { name: name.into(), path, file, opened_at, stamp, link })
     }
 
     fn follow(&self, name: &str, path: &Path) -> Result<Link, ModelError> {
@@ -136,7 +137,10 @@ impl Folder {
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) name: String,
+    /// In the folder; a link is not resolved here.
+    path: PathBuf,
     pub(super) file: File,
+    opened_at: SystemTime,
     stamp: Stamp,
     link: Option<Link>,
 }
@@ -190,6 +194,24 @@ impl ModelFile {
         is_digest.then_some(name)
     }
 
+    /// Whether its content is a map, as that of weight files.
+    pub(crate) fn is_mapped(&self) -> bool {
+        match self.bytes {
+            Bytes::Mapped(_) => true,
+            Bytes::Read(_) => false,
+        }
+    }
+
+    /// What tells this file from every other and from itself after a change;
+    /// `None` where the system has no inodes, or for a path that is no text.
+    pub(super) fn identity(&self) -> Option<Identity> {
+        let real = self.opened.link.as_ref().map_or(&self.opened.path, |link| &link.real);
+        let (path, modified) = (real.to_str()?.to_owned(), self.opened.stamp.modified?);
+        let age = self.opened.opened_at.duration_since(modified);
+        let settled = age.is_ok_and(|age| age >= SETTLED);
+        Some(Identity { path, stamp: self.opened.stamp.text()?, settled })
+    }
+
     /// Checks that the file was not written to since it was opened.
     ///
     /// # Errors
@@ -206,6 +228,17 @@ impl ModelFile {
         }
         Ok(())
     }
+}
+
+/// See [`ModelFile::identity`].
+pub(super) struct Identity {
+    /// Where it is, links resolved.
+    pub(super) path: String,
+    /// Its length, times and inode.
+    pub(super) stamp: String,
+    /// Whether its last change was long enough before it was opened that every
+    /// later one has another time.
+    pub(super) settled: bool,
 }
 
 /// Content of a file.
@@ -245,6 +278,25 @@ impl Stamp {
     }
 }
 
+impl Stamp {
+    /// The stamp as text; `None` where the system has no inodes.
+    fn text(&self) -> Option<String> {
+        #[cfg(unix)]
+        {
+            let modified = self.modified?;
+            let since = modified.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_nanos();
+            let (device, inode, changed, changed_ns) = self.inode;
+            let length = self.length;
+            Some(format!(
+                "{length} bytes, mtime {since} ns, device {device}, inode {inode}, \
+                 ctime {changed} s {changed_ns} ns"
+            ))
+        }
+        #[cfg(not(unix))]
+        None
+    }
+}
+
 /// `ORG/NAME` (or `NAME`) of a cache folder `models--ORG--NAME`.
 pub(super) fn cached_name(folder: &str) -> Option<String> {
     let name = folder.strip_prefix("models--")?;
@@ -257,3 +309,6 @@ const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/v1";
 /// Files other than weights are read whole; the largest tokenizers in use are
 /// a few dozen megabytes.
 const MAX_READ_BYTES: u64 = 256 << 20;
+
+/// Coarsest time stamps of file systems in use (FAT: two seconds).
+const SETTLED: Duration = Duration::from_secs(2);

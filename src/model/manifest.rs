@@ -5,9 +5,9 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
-use super::ModelError;
 use super::files::{Folder, ModelFile};
 use super::weights::content_digest;
+use super::{DigestCache, ModelError};
 use crate::num::{Digest, sha256};
 
 /// The files that define a model, by path in code-point order.
@@ -28,16 +28,20 @@ pub struct ManifestFile {
     /// What it links to, where it is a symbolic link. Not part of the digest: a
     /// model is the same in a cache and in a folder.
     pub link: Option<String>,
+    /// Whether the digest was remembered and not computed.
+    pub from_cache: bool,
 }
 
 impl Manifest {
-    /// Digests the given files, several at a time.
+    /// Digests the given files, several at a time. Digests of weight files come
+    /// from `cache` where it knows them, and go there.
     ///
     /// # Errors
     /// [`ModelError::BlobName`] if a cache blob is named by another digest than
     /// its own; [`ModelError::Changed`] if a file was written to meanwhile.
-    pub fn of(files: &[&ModelFile]) -> Result<Self, ModelError> {
-        let digested: Result<Vec<_>, ModelError> = files.par_iter().map(|f| digest(f)).collect();
+    pub fn of(files: &[&ModelFile], cache: Option<&DigestCache>) -> Result<Self, ModelError> {
+        let digested: Result<Vec<_>, ModelError> =
+            files.par_iter().map(|file| digest(file, cache)).collect();
         Ok(Self::from_files(digested?))
     }
 
@@ -52,16 +56,27 @@ impl Manifest {
         &self.files
     }
 
+    /// How many digests were remembered and not computed.
+    pub fn from_cache(&self) -> usize {
+        self.files.iter().filter(|file| file.from_cache).count()
+    }
+
     /// Finds a file by its path.
     pub fn file(&self, path: &str) -> Option<&ManifestFile> {
         self.files.iter().find(|f| f.path == path)
     }
 }
 
-fn digest(file: &ModelFile) -> Result<ManifestFile, ModelError> {
+fn digest(file: &ModelFile, cache: Option<&DigestCache>) -> Result<ManifestFile, ModelError> {
     let bytes = file.bytes();
-    let found = sha256(&[bytes]);
+    // Small files are read again anyway.
+    let cache = cache.filter(|_| file.is_mapped());
+    let remembered = cache.and_then(|cache| cache.find(file));
+    let found = remembered.unwrap_or_else(|| sha256(&[bytes]));
     file.check_unchanged()?;
+    if let Some(cache) = cache.filter(|_| remembered.is_none()) {
+        cache.remember(file, found);
+    }
     if let Some(blob) = file.blob_name()
         && Digest::from_hex(blob) != Some(found)
     {
@@ -72,6 +87,7 @@ fn digest(file: &ModelFile) -> Result<ManifestFile, ModelError> {
         length: bytes.len() as u64,
         sha256: found,
         link: file.link().map(|target| target.to_string_lossy().into_owned()),
+        from_cache: remembered.is_some(),
     })
 }
 

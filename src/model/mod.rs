@@ -6,7 +6,9 @@
 //! [`qwen3`]; finding a folder by name is [`locate`]'s business. Nothing here
 //! uses the network.
 
+pub mod cache;
 pub mod config;
+pub mod content;
 pub mod error;
 pub mod files;
 pub mod generation;
@@ -17,9 +19,11 @@ pub mod qwen3;
 pub mod tokenizer;
 pub mod weights;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+pub use cache::DigestCache;
 pub use config::Config;
+pub use content::Content;
 pub use error::{Kind, ModelError};
 pub use generation::Generation;
 pub use manifest::Manifest;
@@ -27,90 +31,65 @@ pub use tokenizer::Tokenizer;
 pub use weights::Weights;
 
 use crate::num::Digest;
-use files::Folder;
 
-/// A model folder, read and checked.
+/// A model folder, read, checked and digested.
 #[derive(Debug)]
 pub struct Model {
-    name: String,
-    folder: PathBuf,
-    config: Config,
-    generation: Generation,
-    weights: Weights,
-    tokenizer: Tokenizer,
+    content: Content,
     manifest: Manifest,
 }
 
 impl Model {
     /// Reads and checks the model in `folder`, hashing every file that defines it.
     ///
-    /// The name is the folder's, or `ORG/NAME` for a snapshot in a Hugging Face
-    /// cache, whose folder is named after a revision.
+    /// # Errors
+    /// Those of [`Content::open`] and of [`Content::digest`].
+    pub fn open(folder: &Path) -> Result<Self, ModelError> {
+        Self::of(Content::open(folder)?)
+    }
+
+    /// Digests the files of a folder that was read.
     ///
     /// # Errors
-    /// Any [`ModelError`]; its [`ModelError::kind`] separates a file that is not
-    /// valid from one that is missing or not understood.
-    pub fn open(folder: &Path) -> Result<Self, ModelError> {
-        let files = Folder::open(folder)?;
-        if files.exists("adapter_config.json") {
-            // transformers would add the adapter to the weights without asking.
-            return Err(ModelError::UnsupportedFile { file: "adapter_config.json".into() });
-        }
-        let config_file = files.read("config.json")?;
-        let config = Config::from_json(config_file.bytes())?;
-        let generation_file =
-            if files.exists(GENERATION) { Some(files.read(GENERATION)?) } else { None };
-        let generation = match &generation_file {
-            Some(file) => Generation::from_json(file.bytes(), &config)?,
-            None => Generation::without_file(&config),
-        };
-        let tokenizer_file = files.read("tokenizer.json")?;
-        let tokenizer = Tokenizer::from_json(tokenizer_file.bytes(), config.vocab_size)?;
-        let weights = Weights::open(&files, &config)?;
+    /// Those of [`Content::digest`].
+    pub fn of(content: Content) -> Result<Self, ModelError> {
+        let manifest = content.digest()?;
+        Ok(Self { content, manifest })
+    }
 
-        let mut defining: Vec<_> = weights.files().collect();
-        defining.extend([&config_file, &tokenizer_file]);
-        defining.extend(&generation_file);
-        let manifest = Manifest::of(&defining)?;
-        Ok(Self {
-            name: files.model_name(),
-            folder: files.path().to_path_buf(),
-            config,
-            generation,
-            weights,
-            tokenizer,
-            manifest,
-        })
+    /// What the folder holds.
+    pub fn content(&self) -> &Content {
+        &self.content
     }
 
     /// The model's name; a label, never evidence.
     pub fn name(&self) -> &str {
-        &self.name
+        self.content.name()
     }
 
     /// The folder, with symbolic links resolved.
     pub fn folder(&self) -> &Path {
-        &self.folder
+        self.content.folder()
     }
 
     /// The architecture.
     pub fn config(&self) -> &Config {
-        &self.config
+        self.content.config()
     }
 
     /// The stop rule, and the recorded sampling fields.
     pub fn generation(&self) -> &Generation {
-        &self.generation
+        self.content.generation()
     }
 
     /// The weights.
     pub fn weights(&self) -> &Weights {
-        &self.weights
+        self.content.weights()
     }
 
     /// The tokenizer.
     pub fn tokenizer(&self) -> &Tokenizer {
-        &self.tokenizer
+        self.content.tokenizer()
     }
 
     /// Path, length and SHA-256 of the files that define the model.
@@ -125,18 +104,11 @@ impl Model {
     /// `None` if an entry cannot be read, for it may be one that the model does
     /// not use. Every unused file is read, the model's own are not read again.
     pub fn oms_root(&self) -> Option<Digest> {
-        manifest::oms_root(&self.folder, &[manifest::OMS_SIGNATURE], &self.manifest).ok()
+        manifest::oms_root(self.folder(), &[manifest::OMS_SIGNATURE], &self.manifest).ok()
     }
 
-    /// What a report should mention though it is not an error; one sentence each.
+    /// [`Content::warnings`].
     pub fn warnings(&self) -> Vec<String> {
-        self.weights
-            .output_matrix()
-            .warning()
-            .into_iter()
-            .chain(self.generation.warning())
-            .collect()
+        self.content.warnings()
     }
 }
-
-const GENERATION: &str = "generation_config.json";

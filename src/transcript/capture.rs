@@ -8,7 +8,7 @@ use super::statement::{
     Pass, Sampling, Statement, Tool,
 };
 use crate::engine::generate::{Finish, Generation, StopRule};
-use crate::model::Model;
+use crate::model::{Manifest, Model};
 use crate::plan::{Op, PLAN_VERSION, Plan, Stack};
 
 /// Everything about a run that the generation itself does not tell.
@@ -79,12 +79,17 @@ pub fn statement(run: Circumstances<'_>, made: &Generation, recording: &Recordin
 
 /// The statement's form of a model's manifest, without the root of the folder.
 pub fn manifest(model: &Model) -> ModelManifest {
+    manifest_of(model.name(), model.manifest())
+}
+
+/// As [`manifest`], of a model that has this name.
+pub fn manifest_of(name: &str, found: &Manifest) -> ModelManifest {
     let file = |file: &crate::model::manifest::ManifestFile| ManifestFile {
         path: file.path.clone(),
         len_bytes: file.length,
         sha256: file.sha256,
     };
-    ModelManifest::new(model.name(), model.manifest().files().iter().map(file).collect())
+    ModelManifest::new(name, found.files().iter().map(file).collect())
 }
 
 /// The statement's record of a pass.

@@ -1,6 +1,7 @@
 //! The comparing tap: stops at the first output that differs, and locates it.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::report::{Difference, Finding};
 use crate::engine::{Flow, Progress, Tap};
@@ -17,7 +18,7 @@ pub(super) enum Expected<'a> {
 }
 
 /// Compares outputs with what a transcript says of them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct CompareTap<'a, P> {
     /// Expected logits, by pass.
     pub(super) logits: Vec<Expected<'a>>,
@@ -29,6 +30,8 @@ pub(super) struct CompareTap<'a, P> {
     pub(super) compared: usize,
     /// Is told how much of the work is done.
     pub(super) progress: P,
+    /// Becomes true when nobody needs the result any more.
+    pub(super) refuted: &'a AtomicBool,
 }
 
 impl<P: FnMut(&Progress<'_>)> Tap for CompareTap<'_, P> {
@@ -62,7 +65,7 @@ impl<P: FnMut(&Progress<'_>)> Tap for CompareTap<'_, P> {
 
     fn progress(&mut self, progress: &Progress<'_>) -> Flow {
         (self.progress)(progress);
-        Flow::Continue
+        if self.refuted.load(Ordering::Relaxed) { Flow::Stop } else { Flow::Continue }
     }
 }
 

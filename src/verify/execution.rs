@@ -1,6 +1,7 @@
 //! Re-execution: every pass on the emulator, every recorded output compared.
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
 
 use super::compare::{CompareTap, Expected};
 use super::environment::{Known, Refusal};
@@ -9,7 +10,7 @@ use super::sampling::check_chosen;
 use crate::engine::emulator::Emulator;
 use crate::engine::{Progress, run};
 use crate::isa::mma::Simd;
-use crate::model::Model;
+use crate::model::Content;
 use crate::num::Digest;
 use crate::plan::Plan;
 use crate::transcript::leaf::LeafHeader;
@@ -22,7 +23,14 @@ pub(super) struct Work {
     pub(super) plans: Vec<Plan>,
     pub(super) tokens: Vec<Vec<u32>>,
     pub(super) trace: HashMap<(usize, usize), Digest>,
+}
+
+/// How it is executed.
+pub(super) struct How<'a> {
     pub(super) simd: Simd,
+    pub(super) progress: &'a mut dyn FnMut(&Progress<'_>),
+    /// Becomes true when nobody needs the result any more.
+    pub(super) refuted: &'a AtomicBool,
 }
 
 /// Executes the plans together and compares every recorded output; then sampling
@@ -30,9 +38,9 @@ pub(super) struct Work {
 pub(super) fn execute(
     report: &mut Report,
     transcript: &Transcript,
-    model: &Model,
+    model: &Content,
     work: Work,
-    progress: &mut dyn FnMut(&Progress<'_>),
+    how: How<'_>,
 ) {
     let statement = transcript.statement();
     let logits = (0..statement.logits.count).filter_map(|row| {
@@ -45,10 +53,11 @@ pub(super) fn execute(
         trace: work.trace,
         finding: None,
         compared: 0,
-        progress,
+        progress: how.progress,
+        refuted: how.refuted,
     };
     let positions = statement.tokens_in.len() + statement.tokens_out.len();
-    let mut emulator = Emulator::new(&work.known.mma, work.simd, model.weights(), positions);
+    let mut emulator = Emulator::new(&work.known.mma, how.simd, model.weights(), positions);
     let chosen = run(&mut emulator, &work.plans, &work.tokens, &mut tap);
     // Weights are read from the disk during the run: what was compared is only
     // worth something if they are still the files that were digested.

@@ -7,19 +7,20 @@ mod claims;
 mod compare;
 mod environment;
 mod execution;
+mod identity;
 pub mod report;
 mod sampling;
 pub mod trust;
 
 use crate::engine::{Progress, generate};
 use crate::isa::mma::Simd;
-use crate::model::{Kind, Model, ModelError};
+use crate::model::{Content, ModelError};
+use crate::transcript::Transcript;
 use crate::transcript::statement::{ModelManifest, Statement};
-use crate::transcript::{Transcript, capture};
 
 pub use claims::Claim;
 use environment::{Refusal, check_logits, check_plans, look_up};
-use execution::{Work, execute, expected_trace};
+use execution::{How, Work, execute, expected_trace};
 use report::{Report, Subject, Verdict};
 use sampling::{check_choices, check_rule};
 use trust::{Distrust, TrustStore};
@@ -46,8 +47,9 @@ pub struct Request<'a> {
     pub nonce: Option<Vec<u8>>,
     /// How the emulator computes products; changes no bit.
     pub simd: Simd,
-    /// Opens the model that a manifest names.
-    pub open_model: &'a dyn Fn(&ModelManifest) -> Result<Model, ModelError>,
+    /// Opens the model that a manifest names. Its files are digested beside the
+    /// re-execution.
+    pub open_model: &'a dyn Fn(&ModelManifest) -> Result<Content, ModelError>,
     /// Is told how much of the re-execution is done.
     pub progress: &'a mut dyn FnMut(&Progress<'_>),
 }
@@ -63,6 +65,17 @@ pub struct Verified {
     pub text: Option<String>,
     /// What rests on the signer's word; empty if nobody knows who that is.
     pub claims: Vec<Claim>,
+    /// Where the digests of the model's files came from, if it is the one stated.
+    pub digests: Option<Digests>,
+}
+
+/// Where digests came from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Digests {
+    /// Files that define the model.
+    pub files: usize,
+    /// How many of their digests were remembered and not computed.
+    pub from_cache: usize,
 }
 
 /// Runs every check and reports them all.
@@ -75,7 +88,13 @@ pub fn verify(request: Request<'_>) -> Verified {
         Err(error) => {
             report.fail(Subject::Encoding, Verdict::Malformed, error.to_string());
             let report = report.close("not reached: the file is not a transcript");
-            return Verified { report, transcript: None, text: None, claims: Vec::new() };
+            return Verified {
+                report,
+                transcript: None,
+                text: None,
+                claims: Vec::new(),
+                digests: None,
+            };
         }
     };
     let statement = transcript.statement();
@@ -91,33 +110,44 @@ pub fn verify(request: Request<'_>) -> Verified {
     let authentic = check_signer(&mut report, &transcript, &request.anchor);
     if !authentic {
         let report = report.close("not reached: the signer is not trusted");
-        let (text, claims) = (None, Vec::new());
-        return Verified { report, transcript: Some(transcript), text, claims };
+        let (text, claims, digests) = (None, Vec::new(), None);
+        return Verified { report, transcript: Some(transcript), text, claims, digests };
     }
     let claims = match request.anchor {
         Anchor::Store(_) => claims::claims(statement),
         // Nobody's word.
         Anchor::Anyone | Anchor::Nothing => Vec::new(),
     };
-    let mut text = None;
-    let model = (request.open_model)(&statement.model);
-    let report = match check_model(model, statement) {
+    let (mut text, mut digests) = (None, None);
+    let identified = (request.open_model)(&statement.model)
+        .map_err(|error| identity::unreadable(&error))
+        .and_then(|content| {
+            let (manifest, staged) = identity::beside(&content, &statement.model, |refuted| {
+                let mut staged = Report::default();
+                check_prompt(&mut staged, statement, &content);
+                let how = How { simd: request.simd, progress: request.progress, refuted };
+                check_computation(&mut staged, &transcript, &content, how);
+                staged
+            })?;
+            Ok((content, manifest, staged))
+        });
+    let report = match identified {
         Err(Refusal { leads_to, detail }) => {
             report.fail(Subject::Model, leads_to, detail);
             report.close("not reached: the model is not the one stated")
         }
-        Ok(model) => {
-            let files = model.manifest().files().len();
-            let (folder, digest) = (model.folder().display(), statement.model.digest);
-            let detail = format!("{folder}: {files} files match the manifest {digest}");
-            report.pass(Subject::Model, detail);
-            text = model.tokenizer().decode(&statement.tokens_out).ok();
-            check_prompt(&mut report, statement, &model);
-            check_computation(&mut report, &transcript, &model, request.simd, request.progress);
+        Ok((content, manifest, staged)) => {
+            report.pass(Subject::Model, identity::detail(&content, &statement.model, &manifest));
+            for check in staged.checks {
+                report.push(check.subject, check.outcome);
+            }
+            text = content.tokenizer().decode(&statement.tokens_out).ok();
+            let (files, from_cache) = (manifest.files().len(), manifest.from_cache());
+            digests = Some(Digests { files, from_cache });
             report.close("not reached")
         }
     };
-    Verified { report, transcript: Some(transcript), text, claims }
+    Verified { report, transcript: Some(transcript), text, claims, digests }
 }
 
 fn check_freshness(report: &mut Report, statement: &Statement, wanted: Option<&[u8]>) {
@@ -178,26 +208,7 @@ fn check_signer(report: &mut Report, transcript: &Transcript, anchor: &Anchor<'_
     false
 }
 
-fn check_model(model: Result<Model, ModelError>, statement: &Statement) -> Result<Model, Refusal> {
-    let model = model.map_err(|error| Refusal {
-        leads_to: match error.kind() {
-            Kind::Malformed => Verdict::Malformed,
-            Kind::Incomplete => Verdict::Incomplete,
-        },
-        detail: error.to_string(),
-    })?;
-    let found = capture::manifest(&model);
-    let differences = statement.model.differences(&found);
-    if differences.is_empty() {
-        return Ok(model);
-    }
-    Err(Refusal {
-        leads_to: Verdict::Incomplete,
-        detail: format!("{}: {}", model.folder().display(), differences.join("; ")),
-    })
-}
-
-fn check_prompt(report: &mut Report, statement: &Statement, model: &Model) {
+fn check_prompt(report: &mut Report, statement: &Statement, model: &Content) {
     match model.tokenizer().encode(&statement.prompt) {
         Ok(tokens) if tokens == statement.tokens_in => {
             let (bytes, count) = (statement.prompt.len(), tokens.len());
@@ -222,13 +233,7 @@ fn check_prompt(report: &mut Report, statement: &Statement, model: &Model) {
 }
 
 /// Environment, execution, sampling and coverage.
-fn check_computation(
-    report: &mut Report,
-    transcript: &Transcript,
-    model: &Model,
-    simd: Simd,
-    progress: &mut dyn FnMut(&Progress<'_>),
-) {
+fn check_computation(report: &mut Report, transcript: &Transcript, model: &Content, how: How<'_>) {
     let statement = transcript.statement();
     let prepared = look_up(statement).and_then(|known| {
         check_logits(statement, model.config())?;
@@ -263,6 +268,6 @@ fn check_computation(
         report.fail(Subject::Sampling, Verdict::Mismatch, detail);
         return;
     }
-    let work = Work { known, plans, tokens, trace, simd };
-    execute(report, transcript, model, work, progress);
+    let work = Work { known, plans, tokens, trace };
+    execute(report, transcript, model, work, how);
 }

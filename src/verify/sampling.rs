@@ -1,14 +1,14 @@
 //! Whether the chosen tokens and the end of the text follow the stated rule.
 
 use crate::engine::generate::StopRule;
-use crate::model::Model;
+use crate::model::Content;
 use crate::num::{Bf16, Tensor};
 use crate::recipe::argmax::argmax_row;
 use crate::transcript::statement::{FinishReason, Statement};
 use crate::transcript::{Transcript, capture};
 
 /// The stated rule is the one we know, with the model's own stop ids.
-pub(super) fn check_rule(statement: &Statement, model: &Model) -> Result<(), String> {
+pub(super) fn check_rule(statement: &Statement, model: &Content) -> Result<(), String> {
     let sampling = &statement.sampling;
     if sampling.rule != capture::GREEDY {
         return Err(format!("sampling rule {:?} is not known", sampling.rule));

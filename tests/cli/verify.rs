@@ -221,3 +221,65 @@ fn a_transcript_cannot_write_to_the_terminal() {
     harmless(&ended.stderr);
     fs::remove_file(home.path("t.cbor")).unwrap();
 }
+
+/// The tiny model in the home, its weights last written a day ago.
+fn old_copy_of_the_model(home: &Home) -> String {
+    let folder = home.path("model");
+    fs::create_dir(&folder).unwrap();
+    for entry in fs::read_dir(tiny_model()).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), folder.join(entry.file_name())).unwrap();
+    }
+    let weights = fs::File::options().write(true).open(folder.join("model.safetensors")).unwrap();
+    let yesterday = std::time::SystemTime::now() - std::time::Duration::from_secs(86_400);
+    weights.set_modified(yesterday).unwrap();
+    text(&folder).to_owned()
+}
+
+#[cfg(target_os = "linux")] // where the cache folder is ~/.cache
+#[test]
+fn digests_are_remembered_on_request_only_and_the_report_says_so() {
+    let home = Home::configured();
+    home.write("t.cbor", honest().seal().as_bytes());
+    let model = old_copy_of_the_model(&home);
+    let cache = home.path(".cache/attest/digests.json");
+    let verify = |options: &[&str]| {
+        let args = [&["verify", "t.cbor", "--model", &model, "--json"], options].concat();
+        let ended = end(&mut home.attest(&args));
+        assert_eq!(ended.exit, 0, "{}{}", ended.stdout, ended.stderr);
+        let json = ended.json();
+        let row = json["checks"][4]["detail"].as_str().unwrap().to_owned();
+        assert_eq!(json["checks"][4]["subject"], "model");
+        assert_eq!(json["digests"]["files"], 4);
+        let from_cache = json["digests"]["from_cache"].as_u64().unwrap();
+        let told =
+            row.ends_with("; 1 of 4 file digests came from the cache and were not recomputed");
+        assert_eq!(told, from_cache == 1, "{row}");
+        assert_eq!(row.contains("cache"), told, "{row}");
+        (from_cache, ended.stderr)
+    };
+    assert_eq!(verify(&[]).0, 0);
+    assert!(!cache.exists(), "nothing is kept unasked");
+    assert_eq!(verify(&["--trust-cache"]).0, 0, "the first time there is nothing to remember");
+    assert_eq!(verify(&["--trust-cache"]).0, 1);
+    let kept = fs::read(&cache).unwrap();
+
+    fs::write(&cache, "not a cache").unwrap();
+    assert_eq!(verify(&[]), (0, String::new()), "without the option it is not even read");
+    assert_eq!(fs::read(&cache).unwrap(), b"not a cache", "nor written");
+    let (from_cache, stderr) = verify(&["--trust-cache"]);
+    assert_eq!(from_cache, 0);
+    assert!(stderr.contains("digests.json is damaged"), "{stderr}");
+    assert!(fs::read(&cache).unwrap() == kept, "and then made again");
+
+    // Another tool wrote other weights of the same length.
+    let weights = home.path("model/model.safetensors");
+    let mut bytes = fs::read(&weights).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&weights, bytes).unwrap();
+    let args = ["verify", "t.cbor", "--model", &model, "--trust-cache"];
+    let ended = end(&mut home.attest(&args));
+    assert_eq!(ended.exit, 5, "{}", ended.stdout);
+    assert!(ended.stdout.contains("model.safetensors has SHA-256"), "{}", ended.stdout);
+    assert!(!ended.stdout.contains("cache"), "{}", ended.stdout);
+}

@@ -9,7 +9,7 @@ use attest::engine::emulator::Emulator;
 use attest::engine::generate::{StopRule, generate, layout};
 use attest::isa::mma::{MmaProfile, Simd};
 use attest::isa::profile::Profile;
-use attest::model::Model;
+use attest::model::{Content, Model};
 use attest::num::{Digest, sha256};
 use attest::plan::{Plan, Stack};
 use attest::recipe::catalog::Catalog;
@@ -196,7 +196,7 @@ pub fn check(file: &[u8], store: &TrustStore, nonce: Option<Vec<u8>>) -> Verifie
         anchor: Anchor::Store(store),
         nonce,
         simd: Simd::detect(),
-        open_model: &|_| Model::open(&tiny().join("model")),
+        open_model: &|_| Content::open(&tiny().join("model")),
         progress: &mut |_| {},
     })
 }

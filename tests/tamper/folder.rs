@@ -4,21 +4,22 @@ use std::fs;
 use std::path::Path;
 
 use attest::isa::mma::Simd;
-use attest::model::Model;
-use attest::verify::report::{Subject, Verdict};
+use attest::model::Content;
+use attest::verify::report::{Outcome, Subject, Verdict};
 use attest::verify::{Anchor, Request, Verified, verify};
 
 use crate::support::{self, Making, assert_verified, failures, tiny};
 
-fn verify_in(folder: &Path) -> Verified {
+/// `begun` says whether an execution may begin.
+fn verify_in(folder: &Path, begun: bool) -> Verified {
     let transcript = Making::default().make().seal();
     verify(Request {
         file: transcript.as_bytes().to_vec(),
         anchor: Anchor::Store(&support::trust()),
         nonce: None,
         simd: Simd::detect(),
-        open_model: &|_| Model::open(folder),
-        progress: &mut |_| panic!("another model is executed"),
+        open_model: &|_| Content::open(folder),
+        progress: &mut |_| assert!(begun, "another model is executed"),
     })
 }
 
@@ -150,13 +151,25 @@ fn another_model_is_named_by_what_differs() {
         fs::create_dir(&folder).unwrap();
         copy(&folder);
         change(&folder);
-        let done = verify_in(&folder);
+        // Weights are digested beside the execution: it begins if names, lengths and
+        // small files are right, and its result is thrown away.
+        let done = verify_in(&folder, *name == "one bit of a weight");
         assert_eq!(done.report.verdict(), *verdict, "{name}: {:?}", failures(&done));
         let failed = failures(&done);
         assert_eq!(failed.len(), 1, "{name}: one sentence: {failed:?}");
         let (subject, _, detail) = &failed[0];
         assert_eq!(*subject, Subject::Model, "{name}");
         assert!(!detail.contains('\n'), "{name}: {detail}");
+        for check in &done.report.checks {
+            let Outcome::NotDecided { reason } = &check.outcome else { continue };
+            assert_eq!(reason, "not reached: the model is not the one stated", "{name}");
+        }
+        let undecided = |subject| {
+            done.report.checks.iter().any(|check| {
+                check.subject == subject && matches!(check.outcome, Outcome::NotDecided { .. })
+            })
+        };
+        assert!(undecided(Subject::Prompt) && undecided(Subject::Execution), "{name}");
         for word in *words {
             assert!(detail.contains(word), "{name}: {word:?} is not in {detail:?}");
         }
@@ -175,7 +188,7 @@ fn files_that_are_no_part_of_the_model_do_not_matter() {
         anchor: Anchor::Store(&support::trust()),
         nonce: None,
         simd: Simd::detect(),
-        open_model: &|_| Model::open(folder.path()),
+        open_model: &|_| Content::open(folder.path()),
         progress: &mut |_| {},
     });
     assert_verified(&done, "stray files");
@@ -196,7 +209,7 @@ fn verify_while_weights_change(file: &[u8]) -> Verified {
         anchor: Anchor::Store(&support::trust()),
         nonce: None,
         simd: Simd::detect(),
-        open_model: &|_| Model::open(folder.path()),
+        open_model: &|_| Content::open(folder.path()),
         progress: &mut |_| {
             if !rewritten {
                 rewritten = true;
