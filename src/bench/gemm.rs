@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::decimal::{Decimal, per_second};
 use super::rounds::{Budget, Checked, Figures, Times, alternate};
-use super::{BenchError, operands, same_bits, sgemm};
+use super::{BenchError, SCALAR, operands, same_bits, sgemm};
 use crate::isa::mma::{MmaProfile, Simd};
 use crate::isa::profile::Profile;
 use crate::num::{Bf16, F32};
@@ -315,7 +315,6 @@ fn bf16(id: &str) -> Result<MmaProfile, BenchError> {
     profile.mma("bf16").copied().ok_or_else(|| refused("no bf16 instruction".into()))
 }
 
-const SCALAR: &str = "scalar text";
 /// The profiles whose ratio is reported.
 const HOPPER: &str = "h200";
 const AMPERE: &str = "a100";

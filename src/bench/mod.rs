@@ -10,6 +10,7 @@
 //! module that reads the clock and, under `/proc`, facts of the machine.
 
 mod decimal;
+mod forward;
 mod gemm;
 mod machine;
 mod operands;
@@ -17,10 +18,13 @@ mod rounds;
 mod sgemm;
 
 pub use decimal::{Decimal, per_second, quotient};
+pub use forward::{ForwardReport, ForwardRequest, Logits, Memory, Operation, forward};
 pub use gemm::{FormRatio, FormReport, GemmReport, GemmRequest, Shape, ShapeReport, gemm};
 pub use machine::Machine;
 pub use rounds::{Budget, Checked, Figures, Times, alternate};
 
+use crate::engine::EngineError;
+use crate::engine::generate::GenerateError;
 use crate::num::F32;
 
 /// Why there is no measurement.
@@ -29,7 +33,7 @@ use crate::num::F32;
 pub enum BenchError {
     /// A result is not the oracle's: a fault of ours, and no rate is reported.
     #[error(
-        "{what}: output {index} is {found} where the {oracle} has {expected}; nothing was timed"
+        "{what}: output {index} is {found} where the {oracle} has {expected}; no rate is reported"
     )]
     Differs {
         /// What computed the result.
@@ -57,7 +61,24 @@ pub enum BenchError {
         /// What was given.
         text: String,
     },
+    /// A step that the check cannot follow.
+    #[error("{step}: {problem}")]
+    Step {
+        /// The step.
+        step: String,
+        /// Why.
+        problem: String,
+    },
+    /// The passes could not be laid out.
+    #[error(transparent)]
+    Generate(#[from] GenerateError),
+    /// A step could not be executed.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
 }
+
+/// The oracle's name in messages.
+const SCALAR: &str = "scalar text";
 
 /// Compares outputs bit by bit; `index` gives the place of each in the whole.
 fn same_bits(

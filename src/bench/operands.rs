@@ -19,6 +19,12 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
+    /// A number from 0 to `bound - 1`.
+    pub(super) fn below(&mut self, bound: usize) -> usize {
+        // The remainder is below `bound`; its bias is of no matter here.
+        ((self.next() >> 11) % bound.max(1) as u64) as usize
+    }
+
     /// About normal with standard deviation `2^exponent`: the sum of four uniform
     /// 16-bit integers, rounded to bf16.
     pub(super) fn normal(&mut self, exponent: i32) -> Bf16 {

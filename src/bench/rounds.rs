@@ -137,7 +137,7 @@ mod tests {
         let error = Checked::new("lanes", "scalar text", expected(), out(), wrong).err().unwrap();
         assert_eq!(
             error.to_string(),
-            "lanes: output 2 is 00000001 where the scalar text has 00000000; nothing was timed"
+            "lanes: output 2 is 00000001 where the scalar text has 00000000; no rate is reported"
         );
         let beyond = [(3, F32::ONE)];
         let error = Checked::new("lanes", "oracle", beyond, out(), right).err().unwrap();

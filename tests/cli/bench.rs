@@ -3,11 +3,12 @@
 
 use serde_json::Value;
 
-use crate::{Ended, Home, end, fails};
+use crate::{Ended, Home, end, fails, text, tiny_model};
 
 /// Runs a measurement as short as possible and requires success.
 fn bench(args: &[&str]) -> Ended {
-    let short = ["--rounds", "1", "--seconds", "0"];
+    // A forward pass is long enough to be run once.
+    let short: &[_] = if args[0] == "forward" { &[] } else { &["--rounds", "1", "--seconds", "0"] };
     let ended = end(Home::empty().attest(&["bench"]).args(args).args(short));
     assert_eq!(ended.exit, 0, "{}{}", ended.stdout, ended.stderr);
     ended
@@ -69,13 +70,50 @@ fn gemm_reports_every_shape_profile_and_form() {
 }
 
 #[test]
+fn forward_reports_time_by_operation_and_memory() {
+    let model = tiny_model();
+    let model = text(&model);
+    let json = report(&["forward", "--model", model, "--prompt-tokens", "3", "--generate", "2"]);
+    assert_eq!(json["positions"], 4);
+    assert_eq!(json["logits_rows"], 2);
+    assert_eq!(json["logits"], "last");
+    for field in ["seconds", "seconds_per_position", "gmac_per_s"] {
+        assert!(json[field].is_f64(), "{field}: {json}");
+    }
+    for field in ["checked_steps", "checked_outputs", "multiply_adds"] {
+        assert!(json[field].as_u64() > Some(0), "{field}: {json}");
+    }
+    let operations = json["operations"].as_array().unwrap();
+    assert!(operations.iter().any(|op| op["operation"] == "attention"), "{json}");
+    for operation in operations {
+        assert!(operation["seconds"].is_f64() && operation["share"].is_f64(), "{operation}");
+    }
+    if cfg!(target_os = "linux") {
+        for field in ["anonymous_before", "anonymous_peak", "mapped_files"] {
+            assert!(json["memory"][field].as_u64() > Some(0), "{field}: {json}");
+        }
+    }
+    let all = ["forward", "--model", model, "--prompt-tokens", "3", "--logits", "all"];
+    assert_eq!(report(&all)["logits_rows"], 3);
+    let text = bench(&all).stdout;
+    for word in ["products of the layers", "SiLU", "0 bits differ", "MiB"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+}
+
+#[test]
 fn what_cannot_be_measured_is_refused() {
     let home = Home::empty();
     // (arguments, words of the sentence)
-    let cases: [(&[&str], &[&str]); 3] = [
+    let tiny = tiny_model();
+    let cases: [(&[&str], &[&str]); 4] = [
         (&["gemm", "--shape", "2x0x16"], &["shape 2x0x16"]),
         (&["gemm", "--profile", "h9000", "--shape", "1x1x1"], &["profile h9000"]),
         (&["gemm", "--simd", "avx1"], &["avx1", "portable"]),
+        (
+            &["forward", "--model", text(&tiny), "--prompt-tokens", "1024"],
+            &["1025 tokens", "context of 1024"],
+        ),
     ];
     for (args, words) in cases {
         fails(home.attest(&["bench"]).args(args), 2, words);

@@ -1,6 +1,7 @@
 //! `attest bench`: how fast this machine re-executes, after checking that it
 //! computes the right bits.
 
+mod forward;
 mod gemm;
 
 use std::time::Duration;
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::error::Failure;
 use super::output::Output;
-use super::{CommandResult, Exit};
+use super::{CommandResult, Exit, produce};
 use crate::bench::{BenchError, Budget, Machine};
 use crate::isa::mma::Simd;
 
@@ -25,6 +26,8 @@ pub(super) struct Args {
 enum What {
     /// Matrix products: GMAC/s on one core and on all, beside a binary32 product.
     Gemm(gemm::Args),
+    /// A whole forward pass of a model: time by kind of operation, and memory.
+    Forward(forward::Args),
 }
 
 /// Options of every measurement.
@@ -49,6 +52,7 @@ impl Effort {
 pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     match &args.what {
         What::Gemm(args) => gemm::run(args, output),
+        What::Forward(args) => forward::run(args, output),
     }
 }
 
@@ -88,8 +92,10 @@ fn forms(name: Option<&str>) -> Result<Vec<Simd>, Failure> {
 impl From<BenchError> for Failure {
     fn from(error: BenchError) -> Self {
         let exit = match error {
-            BenchError::Differs { .. } => Exit::Internal,
+            BenchError::Differs { .. } | BenchError::Step { .. } => Exit::Internal,
             BenchError::Profile { .. } | BenchError::Shape { .. } => Exit::Usage,
+            BenchError::Generate(error) => return error.into(),
+            BenchError::Engine(error) => return error.into(),
         };
         Self::new(exit, error.to_string())
     }
