@@ -10,9 +10,8 @@ use serde::Serialize;
 
 use super::decimal::{Decimal, per_second};
 use super::rounds::{Budget, Checked, Figures, Times, alternate};
-use super::{BenchError, SCALAR, operands, same_bits, sgemm};
+use super::{BenchError, SCALAR, bf16, operands, same, sgemm};
 use crate::isa::mma::{MmaProfile, Simd};
-use crate::isa::profile::Profile;
 use crate::num::{Bf16, F32};
 use crate::recipe::gemm::{Walk, walk};
 
@@ -187,7 +186,7 @@ fn measure(request: &GemmRequest, shape: Shape) -> Result<ShapeReport, BenchErro
             match &first {
                 Some(first) => {
                     let others = first.iter().copied().enumerate();
-                    between_forms = same_bits(&what, "narrowest form", others, &whole)?;
+                    between_forms = same(&what, "narrowest form", others, &whole)?;
                 }
                 None => first = Some(whole.clone()),
             }
@@ -307,12 +306,6 @@ fn in_panels(product: &[F32], shape: Shape) -> Vec<F32> {
         }
     }
     out
-}
-
-fn bf16(id: &str) -> Result<MmaProfile, BenchError> {
-    let refused = |problem: String| BenchError::Profile { id: id.into(), problem };
-    let profile = Profile::by_id(id).map_err(|error| refused(error.to_string()))?;
-    profile.mma("bf16").copied().ok_or_else(|| refused("no bf16 instruction".into()))
 }
 
 /// The profiles whose ratio is reported.

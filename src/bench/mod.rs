@@ -9,23 +9,33 @@
 //! Nothing here takes part in a verdict. Beside the command line this is the only
 //! module that reads the clock and, under `/proc`, facts of the machine.
 
+mod attention;
 mod decimal;
 mod forward;
 mod gemm;
+mod hash;
 mod machine;
+mod mufu;
 mod operands;
 mod rounds;
 mod sgemm;
 
+pub use attention::{AttentionReport, AttentionRequest, Heads, LengthReport, attention};
 pub use decimal::{Decimal, per_second, quotient};
 pub use forward::{ForwardReport, ForwardRequest, Logits, Memory, Operation, forward};
 pub use gemm::{FormRatio, FormReport, GemmReport, GemmRequest, Shape, ShapeReport, gemm};
+pub use hash::{HashReport, hash};
 pub use machine::Machine;
+pub use mufu::{FunctionReport, MufuReport, SliceReport, mufu};
+use std::fmt::Debug;
+
 pub use rounds::{Budget, Checked, Figures, Times, alternate};
 
 use crate::engine::EngineError;
 use crate::engine::generate::GenerateError;
-use crate::num::F32;
+use crate::isa::mma::MmaProfile;
+use crate::isa::profile::Profile;
+use crate::recipe::RecipeError;
 
 /// Why there is no measurement.
 #[derive(Debug, thiserror::Error)]
@@ -69,6 +79,17 @@ pub enum BenchError {
         /// Why.
         problem: String,
     },
+    /// A recipe refused the operands made for it.
+    #[error(transparent)]
+    Recipe(#[from] RecipeError),
+    /// No threads to measure on.
+    #[error("a pool of {threads} threads cannot be made: {reason}")]
+    Threads {
+        /// How many were wanted.
+        threads: usize,
+        /// The system's words.
+        reason: String,
+    },
     /// The passes could not be laid out.
     #[error(transparent)]
     Generate(#[from] GenerateError),
@@ -80,26 +101,30 @@ pub enum BenchError {
 /// The oracle's name in messages.
 const SCALAR: &str = "scalar text";
 
-/// Compares outputs bit by bit; `index` gives the place of each in the whole.
-fn same_bits(
+/// Compares results bit by bit; returns how many there were. Each expectation has
+/// its place in the whole.
+fn same<T: PartialEq + Debug>(
     what: &str,
     oracle: &'static str,
-    expected: impl IntoIterator<Item = (usize, F32)>,
-    found: &[F32],
+    expected: impl IntoIterator<Item = (usize, T)>,
+    found: &[T],
 ) -> Result<usize, BenchError> {
     let mut compared = 0;
     for (index, expected) in expected {
-        let found = found.get(index).copied();
-        if found != Some(expected) {
-            return Err(BenchError::Differs {
-                what: what.into(),
-                index,
-                oracle,
-                expected: format!("{expected:?}"),
-                found: found.map_or_else(|| "missing".into(), |found| format!("{found:?}")),
-            });
+        let found = found.get(index);
+        if found != Some(&expected) {
+            let (what, expected) = (what.into(), format!("{expected:?}"));
+            let found = found.map_or_else(|| "missing".into(), |found| format!("{found:?}"));
+            return Err(BenchError::Differs { what, index, oracle, expected, found });
         }
         compared += 1;
     }
     Ok(compared)
+}
+
+/// The bf16 block FMA of a profile.
+fn bf16(id: &str) -> Result<MmaProfile, BenchError> {
+    let refused = |problem: String| BenchError::Profile { id: id.into(), problem };
+    let profile = Profile::by_id(id).map_err(|error| refused(error.to_string()))?;
+    profile.mma("bf16").copied().ok_or_else(|| refused("no bf16 instruction".into()))
 }

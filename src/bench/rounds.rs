@@ -1,12 +1,12 @@
 //! What may be timed, and timing in turn.
 
+use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
 use super::decimal::{Decimal, per_second, quotient};
-use super::{BenchError, same_bits};
-use crate::num::F32;
+use super::{BenchError, same};
 
 /// Work that may be timed: its result has the oracle's bits.
 ///
@@ -18,25 +18,26 @@ pub struct Checked<'a> {
 
 impl<'a> Checked<'a> {
     /// Runs `work` once on `out` and compares the result with the oracle's:
-    /// places in `out` and their bits.
+    /// places in `out` and what they hold.
     ///
     /// # Errors
     /// [`BenchError::Differs`], with the first difference.
-    pub fn new(
+    pub fn new<T: PartialEq + Debug + 'a>(
         what: &str,
         oracle: &'static str,
-        expected: impl IntoIterator<Item = (usize, F32)>,
-        mut out: Vec<F32>,
-        mut work: impl FnMut(&mut [F32]) + 'a,
+        expected: impl IntoIterator<Item = (usize, T)>,
+        mut out: Vec<T>,
+        mut work: impl FnMut(&mut [T]) + 'a,
     ) -> Result<Self, BenchError> {
         work(&mut out);
-        same_bits(what, oracle, expected, &out)?;
+        same(what, oracle, expected, &out)?;
         Ok(Self { work: Box::new(move || work(&mut out)) })
     }
 
     /// Work that was checked elsewhere in one piece with its results, or that is a
-    /// yardstick and computes nothing of ours.
-    pub fn yardstick(work: impl FnMut() + 'a) -> Self {
+    /// yardstick and computes nothing of ours. It runs once, as checked work has.
+    pub fn yardstick(mut work: impl FnMut() + 'a) -> Self {
+        work();
         Self { work: Box::new(work) }
     }
 }
@@ -77,6 +78,17 @@ impl Times {
         Figures { best: per_second(amount, self.best()), median: per_second(amount, self.median()) }
     }
 
+    /// Nanoseconds for each of `count`: the shorter the better.
+    pub fn nanos_each(&self, count: usize) -> Figures {
+        let each = |nanos| quotient(nanos, count as u64);
+        Figures { best: each(self.best()), median: each(self.median()) }
+    }
+
+    /// Seconds a round.
+    pub fn seconds(&self) -> Figures {
+        self.nanos_each(1_000_000_000)
+    }
+
     /// How many times as fast as `other` this is, for equal amounts: the ratio of
     /// the best rounds, and the median of the ratios of each round.
     pub fn speed_ratio(&self, other: &Self) -> Figures {
@@ -96,12 +108,7 @@ pub struct Figures {
 }
 
 /// Times the works in turn, A B C A B C and so on; returns their times in order.
-///
-/// Each piece runs once more before the first round, for caches and page tables.
 pub fn alternate(works: &mut [Checked<'_>], budget: Budget) -> Vec<Times> {
-    for Checked { work } in works.iter_mut() {
-        work();
-    }
     let mut times = vec![Times { nanos: Vec::new() }; works.len()];
     let start = Instant::now();
     let mut round = 0;
@@ -126,6 +133,7 @@ fn median<T: Ord + Copy + Default>(mut values: Vec<T>) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::num::F32;
 
     #[test]
     fn a_result_with_one_wrong_bit_cannot_be_timed() {
@@ -152,7 +160,7 @@ mod tests {
             ["a", "b"].map(|name| Checked::yardstick(|| order.borrow_mut().push_str(name)));
         let times = alternate(&mut works, budget);
         drop(works);
-        assert_eq!(order.into_inner(), "abababab", "one round of warming up, three timed");
+        assert_eq!(order.into_inner(), "abababab", "once each before, then three rounds");
         assert_eq!(times.iter().map(Times::rounds).collect::<Vec<_>>(), [3, 3]);
     }
 

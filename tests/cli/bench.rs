@@ -102,14 +102,63 @@ fn forward_reports_time_by_operation_and_memory() {
 }
 
 #[test]
+fn attention_reports_a_prompt_and_one_row() {
+    let args = ["attention", "--length", "70", "--heads", "4"];
+    let json = report(&args);
+    assert_eq!(json["heads"], serde_json::json!({ "query": 4, "key_value": 1 }));
+    let lengths = json["lengths"].as_array().unwrap();
+    assert_eq!(lengths.len(), 2, "{json}");
+    for (length, rows) in lengths.iter().zip([70, 1]) {
+        assert_eq!((&length["length"], &length["rows"]), (&70.into(), &rows.into()));
+        for name in ["one_core_seconds", "one_core_gmac_per_s", "all_cores_gmac_per_s", "scaling"] {
+            figures(length, name);
+        }
+        assert!(length["compared_with_scalar_text"].as_u64() > Some(0), "{length}");
+    }
+    assert!(bench(&args).stdout.contains("checked: 16 heads"));
+}
+
+#[test]
+fn mufu_reports_every_function() {
+    let args = ["mufu", "--values", "100"];
+    let json = report(&args);
+    let functions = json["functions"].as_array().unwrap();
+    let names: Vec<_> = functions.iter().map(|f| f["function"].as_str().unwrap()).collect();
+    for name in ["EX2", "RCP", "RSQ", "LG2", "expf"] {
+        assert!(names.contains(&name), "{name}: {names:?}");
+    }
+    for function in functions {
+        figures(function, "scalar_ns_per_value");
+        for slice in function["slices"].as_array().unwrap() {
+            figures(slice, "ns_per_value");
+            figures(slice, "times_scalar");
+            assert_eq!(slice["compared_with_scalar_text"], 100, "{slice}");
+        }
+    }
+    assert!(bench(&args).stdout.contains("EX2"));
+}
+
+#[test]
+fn hash_reports_one_core_and_all() {
+    let args = ["hash", "--mib", "1"];
+    let json = report(&args);
+    assert_eq!(json["bytes"], 1 << 20);
+    for name in ["one_core_gb_per_s", "all_cores_gb_per_s", "scaling"] {
+        figures(&json, name);
+    }
+    assert!(bench(&args).stdout.contains("GB/s"));
+}
+
+#[test]
 fn what_cannot_be_measured_is_refused() {
     let home = Home::empty();
     // (arguments, words of the sentence)
     let tiny = tiny_model();
-    let cases: [(&[&str], &[&str]); 4] = [
+    let cases: [(&[&str], &[&str]); 5] = [
         (&["gemm", "--shape", "2x0x16"], &["shape 2x0x16"]),
         (&["gemm", "--profile", "h9000", "--shape", "1x1x1"], &["profile h9000"]),
         (&["gemm", "--simd", "avx1"], &["avx1", "portable"]),
+        (&["attention", "--profile", "h9000", "--length", "1"], &["profile h9000"]),
         (
             &["forward", "--model", text(&tiny), "--prompt-tokens", "1024"],
             &["1025 tokens", "context of 1024"],

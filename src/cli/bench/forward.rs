@@ -4,9 +4,8 @@ use std::fmt::Write as _;
 
 use clap::{Args as ClapArgs, ValueEnum};
 
-use super::{CommandResult, Exit, Failure, Output, forms, print, produce};
+use super::{CommandResult, Output, form, print, produce};
 use crate::bench::{ForwardReport, ForwardRequest, Logits, Machine, forward};
-use crate::isa::mma::Simd;
 use crate::model::Model;
 use crate::model::locate::Places;
 
@@ -39,10 +38,7 @@ enum Positions {
 }
 
 pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
-    let simd = match &args.simd {
-        Some(name) => forms(Some(name))?[0],
-        None => Simd::detect(),
-    };
+    let simd = form(args.simd.as_deref())?;
     // Opening hashes the weights, so they are in the page cache where it is large enough.
     let model = Model::open(&Places::from_env().resolve(&args.model)?)?;
     let (_, _, mma) = produce::contract()?;
@@ -61,9 +57,7 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     let mut progress = output.progress("measuring");
     let report = forward(&request, &mut |done, total| progress.update(done, total))?;
     drop(progress);
-    let json = serde_json::to_value(&report)
-        .map_err(|error| Failure::new(Exit::Internal, error.to_string()))?;
-    print(output, "forward", &machine, json, &table(&report))
+    print(output, "forward", &machine, &report, &table(&report))
 }
 
 fn table(report: &ForwardReport) -> String {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap::{Args as ClapArgs, ValueEnum};
 
-use super::{CommandResult, Effort, Exit, Failure, Output, forms, print};
+use super::{CommandResult, Effort, Output, ROUNDS, forms, pair, print};
 use crate::bench::{GemmReport, GemmRequest, Machine, Shape, gemm};
 use crate::isa::mma::Simd;
 
@@ -38,7 +38,7 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
         profiles: args.profile.clone(),
         shapes: args.shape.iter().map(|shape| shape.parse()).collect::<Result<_, _>>()?,
         forms: forms(args.simd.as_deref())?,
-        budget: args.effort.budget(),
+        budget: args.effort.budget(ROUNDS),
     };
     if request.profiles.is_empty() {
         request.profiles = ["h200", "a100"].map(str::to_owned).to_vec();
@@ -55,9 +55,7 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     }
     let machine = Machine::detect();
     let report = gemm(&request)?;
-    let json = serde_json::to_value(&report)
-        .map_err(|error| Failure::new(Exit::Internal, error.to_string()))?;
-    print(output, "gemm", &machine, json, &table(&report))
+    print(output, "gemm", &machine, &report, &table(&report))
 }
 
 fn table(report: &GemmReport) -> String {
@@ -70,11 +68,7 @@ fn table(report: &GemmReport) -> String {
     );
     for shape in &report.shapes {
         let sgemm = shape.sgemm_gmac_per_s;
-        let _ = writeln!(
-            text,
-            "\n{}: {} rounds, sgemm {} ({})",
-            shape.shape, shape.rounds, sgemm.best, sgemm.median
-        );
+        let _ = writeln!(text, "\n{}: {} rounds, sgemm {}", shape.shape, shape.rounds, pair(sgemm));
         let _ = writeln!(
             text,
             "  {:<8} {:<8} {:>15} {:>15} {:>7} {:>15} {:>12} {:>8}",
@@ -88,10 +82,10 @@ fn table(report: &GemmReport) -> String {
                 "  {:<8} {:<8} {:>15} {:>15.4} {:>7} {:>15} {:>12.2} {:>8}",
                 form.profile,
                 form.simd,
-                format!("{} ({})", one.best, one.median),
+                pair(one),
                 ratio.best,
                 format!("({:.4})", ratio.median),
-                format!("{} ({})", all.best, all.median),
+                pair(all),
                 scaling.best,
                 form.decode_gelem_per_s.best,
             );
