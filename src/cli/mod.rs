@@ -14,6 +14,7 @@ mod gpu;
 mod gpu;
 mod inspect;
 mod keygen;
+mod model;
 mod output;
 mod paths;
 mod plan;
@@ -58,6 +59,8 @@ enum Command {
     Inspect(inspect::Args),
     /// Print the plan of a forward pass: every step and its recipe.
     Plan(plan::Args),
+    /// Make a model folder.
+    Model(model::Args),
     /// Say what this machine can run and verify.
     Doctor(doctor::Args),
     /// Run tensor-core vector files through the model of the arithmetic.
@@ -89,6 +92,7 @@ pub fn main() -> ExitCode {
         Command::Verify(args) => verify::run(args, &output),
         Command::Inspect(args) => inspect::run(args, &output),
         Command::Plan(args) => plan::run(args, &output),
+        Command::Model(args) => model::run(args, &output),
         Command::Doctor(args) => doctor::run(args, &output),
         Command::Conformance(args) => conformance::run(args, &output),
         Command::Bench(args) => bench::run(args, &output),

@@ -16,6 +16,7 @@ mod json;
 pub mod locate;
 pub mod manifest;
 pub mod qwen3;
+pub mod synth;
 pub mod tokenizer;
 pub mod weights;
 

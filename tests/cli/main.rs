@@ -11,6 +11,7 @@ mod readme;
 mod run;
 #[path = "../support/mod.rs"]
 mod support;
+mod synth;
 mod verify;
 
 use std::fs;

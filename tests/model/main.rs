@@ -9,5 +9,6 @@ mod files;
 mod folder;
 mod locate;
 mod manifest;
+mod synth;
 mod tokenizer;
 mod weights;
