@@ -10,6 +10,7 @@
 //! module that reads the clock and, under `/proc`, facts of the machine.
 
 mod attention;
+mod calibrate;
 mod decimal;
 mod forward;
 mod gemm;
@@ -21,6 +22,7 @@ mod rounds;
 mod sgemm;
 
 pub use attention::{AttentionReport, AttentionRequest, Heads, LengthReport, attention};
+pub use calibrate::{Calibration, calibrate};
 pub use decimal::{Decimal, per_second, quotient};
 pub use forward::{ForwardReport, ForwardRequest, Logits, Memory, Operation, forward};
 pub use gemm::{FormRatio, FormReport, GemmReport, GemmRequest, Shape, ShapeReport, gemm};

@@ -5,6 +5,7 @@ mod bench;
 mod conformance;
 mod digests;
 mod doctor;
+mod dry_run;
 mod error;
 mod fault;
 #[cfg(feature = "cuda")]
@@ -19,6 +20,7 @@ mod output;
 mod paths;
 mod plan;
 mod produce;
+mod progress;
 mod run;
 mod verify;
 

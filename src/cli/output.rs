@@ -1,13 +1,11 @@
-//! Printing: results to stdout, diagnostics and progress to stderr.
+//! Printing: results to stdout, diagnostics to stderr.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::io::{ErrorKind, IsTerminal as _, Write as _};
-use std::time::{Duration, Instant};
-
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::{ErrorKind, Write as _};
 
 use super::error::Failure;
+use super::progress::Progress;
 
 /// How to print.
 #[derive(Debug)]
@@ -70,7 +68,7 @@ impl Output {
 
     /// Progress of something that may take longer than a second.
     pub(super) fn progress(&self, what: &'static str) -> Progress {
-        Progress { what, shown: !self.quiet, started: Instant::now(), bar: None, last_line: None }
+        Progress::new(what, !self.quiet)
     }
 }
 
@@ -95,61 +93,3 @@ pub(super) fn plain(text: &str) -> Cow<'_, str> {
 pub(super) fn plain_lines(text: &str) -> String {
     text.split('\n').map(plain).collect::<Vec<_>>().join("\n")
 }
-
-/// Progress with ETA, shown once a second has passed.
-///
-/// A terminal gets a bar, anything else a line every ten seconds.
-pub(super) struct Progress {
-    what: &'static str,
-    shown: bool,
-    started: Instant,
-    bar: Option<ProgressBar>,
-    last_line: Option<Instant>,
-}
-
-impl Progress {
-    /// Tells how much of the work is done.
-    pub(super) fn update(&mut self, done: u64, total: u64) {
-        let elapsed = self.started.elapsed();
-        if !self.shown || elapsed < FIRST {
-            return;
-        }
-        if std::io::stderr().is_terminal() {
-            self.bar.get_or_insert_with(|| bar(self.what, total, elapsed)).set_position(done);
-        } else if self.last_line.is_none_or(|last| last.elapsed() >= EVERY) {
-            self.last_line = Some(Instant::now());
-            // Products of hours in milliseconds and a large model's work pass 2^64.
-            let [done, total] = [done, total].map(u128::from);
-            let percent = done * 100 / total.max(1);
-            // Before the first percent the estimate would be nonsense.
-            let left = match percent {
-                0 => String::new(),
-                _ => {
-                    let left = elapsed.as_millis() * total.saturating_sub(done) / done / 1000;
-                    format!(", about {left} s left")
-                }
-            };
-            let _ = writeln!(std::io::stderr().lock(), "{}: {percent} %{left}", self.what);
-        }
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-    }
-}
-
-fn bar(what: &'static str, total: u64, elapsed: Duration) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
-    if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {percent} % ETA {eta}") {
-        bar.set_style(style);
-    }
-    bar.set_message(what);
-    bar.with_elapsed(elapsed)
-}
-
-const FIRST: Duration = Duration::from_secs(1);
-const EVERY: Duration = Duration::from_secs(10);

@@ -9,15 +9,16 @@ use clap::Args as ClapArgs;
 use super::digests::Remembered;
 use super::error::Failure;
 use super::output::{Output, plain};
-use super::{CommandResult, Exit, paths, produce};
+use super::progress::Status;
+use super::{CommandResult, Exit, dry_run, paths, produce};
 use crate::isa::mma::Simd;
-use crate::model::Content;
 use crate::model::locate::Places;
+use crate::model::{Content, ModelError};
 use crate::num::{Digest, sha256};
 use crate::plan::PLAN_VERSION;
 use crate::transcript::statement::Artifact;
 use crate::transcript::statement::ModelManifest;
-use crate::verify::report::{Outcome, Verdict};
+use crate::verify::report::{Check, Outcome, Verdict};
 use crate::verify::trust::{TrustStore, rfc3339};
 use crate::verify::{Anchor, Claim, Request, Verified, verify};
 
@@ -44,6 +45,17 @@ pub(super) struct Args {
     /// cache decides what is found in it.
     #[arg(long)]
     trust_cache: bool,
+    /// Say what the verification would cost here, and verify nothing. Of the model
+    /// only config.json is needed.
+    #[arg(long, conflicts_with = "trust_cache")]
+    dry_run: bool,
+}
+
+impl Args {
+    /// The nonce that was asked for.
+    pub(super) fn nonce(&self) -> Option<Vec<u8>> {
+        self.nonce.clone().map(|nonce| nonce.0)
+    }
 }
 
 /// A nonce as given on the command line.
@@ -71,23 +83,20 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
         }
         None => Anchor::Nothing,
     };
+    if args.dry_run {
+        return dry_run::run(args, file, anchor, output);
+    }
     let remembered = Remembered::open(args.trust_cache, output);
-    let mut progress = output.progress("verifying");
+    let mut progress = output.progress("re-executing");
     let done = verify(Request {
         file,
         anchor,
-        nonce: args.nonce.clone().map(|nonce| nonce.0),
+        nonce: args.nonce(),
         simd: Simd::detect(),
         open_model: &|manifest: &ModelManifest| {
-            let places = Places::from_env();
-            let folder = match &args.model {
-                Some(name) => places.resolve(name)?,
-                // The signer chose this name: it must not open a path.
-                None => places.find(&manifest.name)?,
-            };
-            Ok(Content::open(&folder)?.with_cache(remembered.cache()))
+            Ok(Content::open(&folder(args, manifest)?)?.with_cache(remembered.cache()))
         },
-        progress: &mut |now| progress.update(now.done, now.total),
+        progress: &mut |now| progress.show(&Status::of(now)),
     });
     drop(progress);
     remembered.save(output);
@@ -101,13 +110,29 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
         );
         output.note(&format!("hint: name a trust file with --trust, or make {place}"));
     }
-    Ok(match verdict {
-        Verdict::Verified => Exit::Success,
-        Verdict::Mismatch => Exit::Mismatch,
-        Verdict::Untrusted => Exit::Untrusted,
-        Verdict::Malformed => Exit::Malformed,
-        Verdict::Incomplete => Exit::Incomplete,
-    })
+    Ok(verdict.into())
+}
+
+impl From<Verdict> for Exit {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Verified => Self::Success,
+            Verdict::Mismatch => Self::Mismatch,
+            Verdict::Untrusted => Self::Untrusted,
+            Verdict::Malformed => Self::Malformed,
+            Verdict::Incomplete => Self::Incomplete,
+        }
+    }
+}
+
+/// The folder of the model that was named, or else of the one that a manifest names.
+pub(super) fn folder(args: &Args, manifest: &ModelManifest) -> Result<PathBuf, ModelError> {
+    let places = Places::from_env();
+    match &args.model {
+        Some(name) => places.resolve(name),
+        // The signer chose this name: it must not open a path.
+        None => places.find(&manifest.name),
+    }
 }
 
 /// A trust file as it was read.
@@ -197,13 +222,7 @@ fn text(done: &Verified, by: &Verifier) -> String {
         let _ = writeln!(text, "transcript   {}", transcript.digest());
     }
     for check in &done.report.checks {
-        let (mark, detail) = match &check.outcome {
-            Outcome::Passed { detail } => ("ok", detail),
-            Outcome::Failed { detail, .. } => ("FAILED", detail),
-            Outcome::NotAsked { reason } => ("none", reason),
-            Outcome::NotDecided { reason } => ("-", reason),
-        };
-        let _ = writeln!(text, "{:<12} {mark:<7} {}", subject(check.subject), plain(detail));
+        text.push_str(&row(check));
     }
     if !done.claims.is_empty() {
         let claim = |claim: &Claim| format!("{} {}", claim.field, plain(&claim.value));
@@ -220,6 +239,17 @@ fn text(done: &Verified, by: &Verifier) -> String {
     }
     let _ = writeln!(text, "{}", verdict.word());
     text
+}
+
+/// A check as a line.
+pub(super) fn row(check: &Check) -> String {
+    let (mark, detail) = match &check.outcome {
+        Outcome::Passed { detail } => ("ok", detail),
+        Outcome::Failed { detail, .. } => ("FAILED", detail),
+        Outcome::NotAsked { reason } => ("none", reason),
+        Outcome::NotDecided { reason } => ("-", reason),
+    };
+    format!("{:<12} {mark:<7} {}\n", subject(check.subject), plain(detail))
 }
 
 fn subject(subject: crate::verify::report::Subject) -> String {

@@ -71,8 +71,7 @@ impl<'a> Emulator<'a> {
         }
         let m = x.len() / k;
         let mut out = vec![Bf16::ZERO; m * n];
-        // Parts of equal height: a low one would cost as much to read the weight.
-        let height = m.div_ceil(m.div_ceil(ROWS).max(1)).max(1);
+        let height = height(m);
         for (x, out) in x.chunks(height * k).zip(out.chunks_mut(height * n)) {
             self.product(x, &weight, (n, k), out);
         }
@@ -316,6 +315,29 @@ const PANEL: usize = 64;
 /// k = 9728) and keep a panel's accumulators (128 KiB) in a core's own cache; for
 /// more rows the weight is read again, which costs a hundredth of the product.
 const ROWS: usize = 512;
+
+/// Rows of a product of `m` rows that are computed together. Parts are of equal
+/// height: a low one would cost as much to read the weight.
+fn height(m: usize) -> usize {
+    m.div_ceil(readings(m)).max(1)
+}
+
+/// How often a product of `m` rows reads its weight.
+pub fn readings(m: usize) -> usize {
+    m.div_ceil(ROWS).max(1)
+}
+
+/// Bytes that a product `[m, k] · [n, k]ᵀ` needs beside its operands and output.
+pub fn scratch_bytes(m: usize, n: usize, k: usize, threads: usize) -> u64 {
+    let height = height(m);
+    let decoded = height * k * DECODED_BYTES;
+    let panels = height * n.div_ceil(PANEL) * size_of::<&mut [Bf16]>();
+    let accumulators = threads * height * PANEL * size_of::<F32>();
+    (decoded + panels + accumulators) as u64
+}
+
+/// Bytes of one decoded element of A, of the form that takes most.
+const DECODED_BYTES: usize = 8;
 
 fn fault(step: &Step, what: &str) -> EngineError {
     EngineError::Operand { step: step.name.clone(), what: what.into() }

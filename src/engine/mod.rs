@@ -7,6 +7,7 @@
 pub mod cuda;
 pub mod emulator;
 pub mod generate;
+pub mod memory;
 mod schedule;
 
 pub use schedule::run;

@@ -52,12 +52,12 @@ fn run_in_chunks<E: Engine>(
     let ids = ids.ok_or_else(|| operand(first, "tokens"))?;
     let mut all = Values { ids: engine.upload(&ids)?, values: HashMap::new() };
 
-    let (count, tail) = (first.steps.len(), tail(&first.steps));
+    let count = first.steps.len();
+    let (tail, size) = split_for(plans, chunk_bytes);
     let mut run = Run { last_uses: last_uses(first), done: 0, total: total(plans), engine, tap };
     if run.steps(plans, 0..tail, &mut all)? == Flow::Stop {
         return Ok(None);
     }
-    let size = passes_of_a_chunk(plans, tail, chunk_bytes);
     let mut chosen = Vec::new();
     if size >= plans.len() {
         if run.steps(plans, tail..count, &mut all)? == Flow::Stop {
@@ -228,6 +228,17 @@ fn group(plans: &[Plan], index: usize) -> Result<Group<'_>, EngineError> {
     Ok(Group { parts })
 }
 
+/// Where the steps begin that run over chunks of passes, and how many passes a
+/// chunk has.
+pub(super) fn split(plans: &[Plan]) -> (usize, usize) {
+    split_for(plans, CHUNK_BYTES)
+}
+
+fn split_for(plans: &[Plan], chunk_bytes: usize) -> (usize, usize) {
+    let tail = plans.first().map_or(0, |plan| tail(&plan.steps));
+    (tail, passes_of_a_chunk(plans, tail, chunk_bytes))
+}
+
 /// Where the steps begin that run over chunks of passes: after the last that
 /// belongs to a layer, or keeps or reads a cache.
 fn tail(steps: &[Step]) -> usize {
@@ -246,11 +257,11 @@ fn tail(steps: &[Step]) -> usize {
 fn passes_of_a_chunk(plans: &[Plan], tail: usize, chunk_bytes: usize) -> usize {
     let widest = plans.iter().flat_map(|plan| plan.steps.iter().skip(tail)).map(Step::len_bytes);
     let most = (chunk_bytes / widest.max().unwrap_or(0).max(1)).max(1);
-    plans.len().div_ceil(plans.len().div_ceil(most))
+    plans.len().div_ceil(plans.len().div_ceil(most).max(1))
 }
 
 /// Index of the last step that reads each value; the last output outlives them all.
-fn last_uses(plan: &Plan) -> HashMap<ValueId, usize> {
+pub(super) fn last_uses(plan: &Plan) -> HashMap<ValueId, usize> {
     let mut uses = HashMap::new();
     for (index, step) in plan.steps.iter().enumerate() {
         for operand in &step.inputs {

@@ -39,8 +39,7 @@ impl Content {
             // transformers would add the adapter to the weights without asking.
             return Err(ModelError::UnsupportedFile { file: "adapter_config.json".into() });
         }
-        let config_file = files.read("config.json")?;
-        let config = Config::from_json(config_file.bytes())?;
+        let Configuration { config, file: config_file } = Configuration::of(&files)?;
         let generation_file =
             if files.exists(GENERATION) { Some(files.read(GENERATION)?) } else { None };
         let generation = match &generation_file {
@@ -126,5 +125,32 @@ impl Content {
             .collect()
     }
 }
+
+/// The configuration of a model, with the file it was read from.
+#[derive(Debug)]
+pub struct Configuration {
+    /// What it says.
+    pub config: Config,
+    /// Its file.
+    pub file: ModelFile,
+}
+
+impl Configuration {
+    /// Reads the configuration of the model in `folder`, and nothing else of it.
+    ///
+    /// # Errors
+    /// [`ModelError`], naming the folder, the file or the field.
+    pub fn read(folder: &Path) -> Result<Self, ModelError> {
+        Self::of(&Folder::open(folder)?)
+    }
+
+    fn of(files: &Folder) -> Result<Self, ModelError> {
+        let file = files.read(CONFIG)?;
+        Ok(Self { config: Config::from_json(file.bytes())?, file })
+    }
+}
+
+/// Name of the configuration's file.
+pub const CONFIG: &str = "config.json";
 
 const GENERATION: &str = "generation_config.json";

@@ -3,10 +3,12 @@
 //! What a verdict depends on is this module and everything to its left. It takes
 //! bytes and a model, not paths.
 
+mod admission;
 mod claims;
 mod compare;
 mod environment;
 mod execution;
+pub mod forecast;
 mod identity;
 pub mod report;
 mod sampling;
@@ -14,16 +16,17 @@ pub mod trust;
 
 use crate::engine::{Progress, generate};
 use crate::isa::mma::Simd;
-use crate::model::{Content, ModelError};
+use crate::model::{Config, Content, ModelError};
 use crate::transcript::Transcript;
 use crate::transcript::statement::{ModelManifest, Statement};
 
+use admission::{Admitted, admit};
 pub use claims::Claim;
 use environment::{Refusal, check_logits, check_plans, look_up};
 use execution::{How, Work, execute, expected_trace};
 use report::{Report, Subject, Verdict};
 use sampling::{check_choices, check_rule};
-use trust::{Distrust, TrustStore};
+use trust::TrustStore;
 
 /// Whose signature counts.
 #[derive(Debug)]
@@ -82,42 +85,12 @@ pub struct Digests {
 ///
 /// A mismatch is a result, not an error: this function has none.
 pub fn verify(request: Request<'_>) -> Verified {
-    let mut report = Report::default();
-    let transcript = match Transcript::parse(request.file) {
-        Ok(transcript) => transcript,
-        Err(error) => {
-            report.fail(Subject::Encoding, Verdict::Malformed, error.to_string());
-            let report = report.close("not reached: the file is not a transcript");
-            return Verified {
-                report,
-                transcript: None,
-                text: None,
-                claims: Vec::new(),
-                digests: None,
-            };
-        }
+    let admitted = admit(request.file, &request.anchor, request.nonce.as_deref());
+    let Admitted { mut report, transcript, claims } = match admitted {
+        Ok(admitted) => admitted,
+        Err(refused) => return *refused,
     };
     let statement = transcript.statement();
-    report.pass(
-        Subject::Encoding,
-        format!(
-            "statement of {} bytes, {} sections match their commitments",
-            transcript.statement_bytes().len(),
-            statement.sections.len()
-        ),
-    );
-    check_freshness(&mut report, statement, request.nonce.as_deref());
-    let authentic = check_signer(&mut report, &transcript, &request.anchor);
-    if !authentic {
-        let report = report.close("not reached: the signer is not trusted");
-        let (text, claims, digests) = (None, Vec::new(), None);
-        return Verified { report, transcript: Some(transcript), text, claims, digests };
-    }
-    let claims = match request.anchor {
-        Anchor::Store(_) => claims::claims(statement),
-        // Nobody's word.
-        Anchor::Anyone | Anchor::Nothing => Vec::new(),
-    };
     let (mut text, mut digests) = (None, None);
     let identified = (request.open_model)(&statement.model)
         .map_err(|error| identity::unreadable(&error))
@@ -150,64 +123,6 @@ pub fn verify(request: Request<'_>) -> Verified {
     Verified { report, transcript: Some(transcript), text, claims, digests }
 }
 
-fn check_freshness(report: &mut Report, statement: &Statement, wanted: Option<&[u8]>) {
-    let stated = statement.nonce.as_deref();
-    let hex = |nonce: Option<&[u8]>| nonce.map_or_else(|| "none".into(), hex::encode);
-    match wanted {
-        None => report.not_asked(Subject::Freshness, "no nonce was asked for: a replay would pass"),
-        Some(_) if wanted == stated => report.pass(Subject::Freshness, "the nonce matches"),
-        Some(_) => report.fail(
-            Subject::Freshness,
-            Verdict::Untrusted,
-            format!("nonce {} was asked for, the transcript has {}", hex(wanted), hex(stated)),
-        ),
-    }
-}
-
-/// Returns whether what follows is worth executing.
-fn check_signer(report: &mut Report, transcript: &Transcript, anchor: &Anchor<'_>) -> bool {
-    let key_id = transcript.key_id();
-    let store = match anchor {
-        Anchor::Store(store) => store,
-        Anchor::Nothing => {
-            let reason = "no trust file was given";
-            report.undecided(Subject::Signature, format!("{reason}: key {key_id} is not known"));
-            report.fail(Subject::Trust, Verdict::Untrusted, reason);
-            return false;
-        }
-        Anchor::Anyone => {
-            let reason = "skipped: any key was to be accepted";
-            report.undecided(Subject::Signature, reason);
-            report.fail(Subject::Trust, Verdict::Untrusted, reason);
-            return true;
-        }
-    };
-    match store.authenticate(transcript) {
-        Ok(key) => {
-            report.pass(Subject::Signature, format!("Ed25519, key {key_id}"));
-            report.pass(Subject::Trust, format!("{:?} may sign as prover", key.name));
-            return true;
-        }
-        Err(reason @ Distrust::BadSignature { .. }) => {
-            report.fail(Subject::Signature, Verdict::Untrusted, reason.to_string());
-        }
-        Err(reason @ Distrust::UnknownKey { .. }) => {
-            report.undecided(Subject::Signature, format!("key {key_id} is not known"));
-            report.fail(Subject::Trust, Verdict::Untrusted, reason.to_string());
-        }
-        Err(
-            reason @ (Distrust::Revoked { .. }
-            | Distrust::WrongRole { .. }
-            | Distrust::OutOfWindow { .. }
-            | Distrust::OtherModel { .. }),
-        ) => {
-            report.pass(Subject::Signature, format!("Ed25519, key {key_id}"));
-            report.fail(Subject::Trust, Verdict::Untrusted, reason.to_string());
-        }
-    }
-    false
-}
-
 fn check_prompt(report: &mut Report, statement: &Statement, model: &Content) {
     match model.tokenizer().encode(&statement.prompt) {
         Ok(tokens) if tokens == statement.tokens_in => {
@@ -235,14 +150,22 @@ fn check_prompt(report: &mut Report, statement: &Statement, model: &Content) {
 /// Environment, execution, sampling and coverage.
 fn check_computation(report: &mut Report, transcript: &Transcript, model: &Content, how: How<'_>) {
     let statement = transcript.statement();
+    let Some(work) = prepare(report, transcript, model.config()) else { return };
+    if let Err(detail) = check_rule(statement, model).and_then(|()| check_choices(transcript)) {
+        report.fail(Subject::Sampling, Verdict::Mismatch, detail);
+        return;
+    }
+    execute(report, transcript, model, work, how);
+}
+
+/// Environment, and the trace's commitment: everything that can be checked of the
+/// computation before it is done. `None` if something failed.
+fn prepare(report: &mut Report, transcript: &Transcript, config: &Config) -> Option<Work> {
+    let statement = transcript.statement();
     let prepared = look_up(statement).and_then(|known| {
-        check_logits(statement, model.config())?;
-        let layout = generate::layout(
-            model.config(),
-            known.stack,
-            &statement.tokens_in,
-            &statement.tokens_out,
-        );
+        check_logits(statement, config)?;
+        let (tokens_in, tokens_out) = (&statement.tokens_in, &statement.tokens_out);
+        let layout = generate::layout(config, known.stack, tokens_in, tokens_out);
         let (plans, tokens) = layout
             .map_err(|error| Refusal { leads_to: Verdict::Mismatch, detail: error.to_string() })?;
         let detail = check_plans(statement, &known, &plans)?;
@@ -252,22 +175,16 @@ fn check_computation(report: &mut Report, transcript: &Transcript, model: &Conte
         Ok(prepared) => prepared,
         Err(Refusal { leads_to, detail }) => {
             report.fail(Subject::Environment, leads_to, detail);
-            return;
+            return None;
         }
     };
     report.pass(Subject::Environment, detail);
     // Only now: a leaf is bound to names and shapes, which are the plan's.
-    let trace = match expected_trace(transcript, &plans) {
-        Ok(trace) => trace,
+    match expected_trace(transcript, &plans) {
+        Ok(trace) => Some(Work { known, plans, tokens, trace }),
         Err(Refusal { leads_to, detail }) => {
             report.fail(Subject::Encoding, leads_to, detail);
-            return;
+            None
         }
-    };
-    if let Err(detail) = check_rule(statement, model).and_then(|()| check_choices(transcript)) {
-        report.fail(Subject::Sampling, Verdict::Mismatch, detail);
-        return;
     }
-    let work = Work { known, plans, tokens, trace };
-    execute(report, transcript, model, work, how);
 }

@@ -7,6 +7,7 @@
 
 mod bench;
 mod commands;
+mod dry_run;
 mod readme;
 mod run;
 #[path = "../support/mod.rs"]

@@ -35,7 +35,11 @@ fn verified_is_exit_0_and_the_last_line_of_stdout() {
     assert_eq!(ended.exit, 0, "{}{}", ended.stdout, ended.stderr);
     assert_eq!(ended.stdout.lines().last(), Some("VERIFIED"));
     // Nothing to say beside the result, but progress where this takes long.
-    assert!(ended.stderr.lines().all(|line| line.starts_with("verifying: ")), "{}", ended.stderr);
+    assert!(
+        ended.stderr.lines().all(|line| line.starts_with("re-executing: ")),
+        "{}",
+        ended.stderr
+    );
     assert!(ended.stdout.contains("signer says"), "{}", ended.stdout);
     for subject in ["encoding", "signature", "trust", "model", "execution", "sampling"] {
         let line = ended.stdout.lines().find(|line| line.starts_with(subject));

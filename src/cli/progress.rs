@@ -1,0 +1,164 @@
+//! Progress of long work on stderr: a bar on a terminal, elsewhere a line every
+//! ten seconds.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::bench::per_second;
+use crate::engine;
+
+/// Progress with rate and time left, shown once a second has passed.
+pub(super) struct Progress {
+    what: &'static str,
+    shown: bool,
+    asked: Instant,
+    begun: Option<Instant>,
+    bar: Option<ProgressBar>,
+    last_line: Option<Instant>,
+}
+
+/// How far the work is.
+pub(super) struct Status {
+    /// What is being done, such as a layer and a step.
+    pub(super) place: Option<String>,
+    /// How much is done.
+    pub(super) done: u64,
+    /// Of how much.
+    pub(super) total: u64,
+    /// Multiply-adds so far, if that is the work.
+    pub(super) multiply_adds: Option<u64>,
+}
+
+impl Progress {
+    /// Of something that may take longer than a second.
+    pub(super) fn new(what: &'static str, shown: bool) -> Self {
+        let asked = Instant::now();
+        Self { what, shown, asked, begun: None, bar: None, last_line: None }
+    }
+
+    /// Tells how much of the work is done.
+    pub(super) fn update(&mut self, done: u64, total: u64) {
+        self.show(&Status { place: None, done, total, multiply_adds: None });
+    }
+
+    /// Tells how far a run of a model is.
+    pub(super) fn show(&mut self, status: &Status) {
+        let begun = *self.begun.get_or_insert_with(Instant::now);
+        if !self.shown || self.asked.elapsed() < FIRST {
+            return;
+        }
+        let text = status.text(begun.elapsed());
+        if std::io::stderr().is_terminal() {
+            let bar = self.bar.get_or_insert_with(|| bar(self.what, status.total));
+            bar.set_message(text);
+            bar.set_position(status.done);
+        } else if self.last_line.is_none_or(|last| last.elapsed() >= EVERY) {
+            self.last_line = Some(Instant::now());
+            let _ = writeln!(std::io::stderr().lock(), "{}: {text}", self.what);
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Status {
+    /// Of a run whose work is known.
+    pub(super) fn of(now: &engine::Progress<'_>) -> Self {
+        let (place, multiply_adds) = (Some(place(now)), Some(now.done));
+        Self { place, done: now.done, total: now.total, multiply_adds }
+    }
+
+    fn text(&self, elapsed: Duration) -> String {
+        // Products of hours in milliseconds and a large model's work pass 2^64.
+        let [done, total] = [self.done, self.total].map(u128::from);
+        let percent = done * 100 / total.max(1);
+        let mut text = format!("{percent} %");
+        if let Some(place) = &self.place {
+            text = format!("{place}, {text}");
+        }
+        // Before the first percent both figures would be nonsense.
+        if percent > 0 {
+            let nanos = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+            let left = elapsed.as_millis() * total.saturating_sub(done) / done / 1000;
+            if let Some(multiply_adds) = self.multiply_adds {
+                let rate = per_second(multiply_adds, nanos);
+                text.push_str(&format!(", {rate:.1} GMAC/s"));
+            }
+            text.push_str(&format!(", about {left} s left"));
+        }
+        text
+    }
+}
+
+/// The step in a reader's words: `layer 12 of 36, mlp.down_proj`.
+pub(super) fn place(now: &engine::Progress<'_>) -> String {
+    let name = &now.step.name;
+    match now.step.layer {
+        Some(layer) => {
+            let name = name.strip_prefix(&format!("layers.{layer}.")).unwrap_or(name);
+            format!("layer {} of {}, {name}", layer + 1, now.layers)
+        }
+        None => name.clone(),
+    }
+}
+
+fn bar(what: &'static str, total: u64) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{prefix}: {msg} {wide_bar}") {
+        bar.set_style(style);
+    }
+    bar.set_prefix(what);
+    bar
+}
+
+const FIRST: Duration = Duration::from_secs(1);
+const EVERY: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::num::Dtype;
+    use crate::plan::{Op, Step, ValueId};
+    use crate::recipe::Recipe;
+
+    #[test]
+    fn a_line_says_where_how_much_how_fast_and_how_long() {
+        let step = |name: &str, layer| Step {
+            name: name.into(),
+            layer,
+            op: Op::Add,
+            recipe: Recipe::Elementwise,
+            inputs: Vec::new(),
+            output: ValueId(7),
+            keeps: None,
+            rows: 1,
+            columns: 1,
+            dtype: Dtype::Bf16,
+        };
+        let (down, head) = (step("layers.11.mlp.down_proj", Some(11)), step("lm_head", None));
+        let cases = [
+            (&down, 0, "layer 12 of 36, mlp.down_proj, 0 %"),
+            (
+                &down,
+                430_000_000_000,
+                "layer 12 of 36, mlp.down_proj, 43 %, 18.6 GMAC/s, about 30 s left",
+            ),
+            (&head, 1_000_000_000_000, "lm_head, 100 %, 43.4 GMAC/s, about 0 s left"),
+        ];
+        for (step, done, text) in cases {
+            let total = 1_000_000_000_000;
+            let now = engine::Progress { done, total, index: 0, step, layers: 36 };
+            assert_eq!(Status::of(&now).text(Duration::from_millis(23_000)), text);
+        }
+        let plain = Status { place: None, done: 1, total: 4, multiply_adds: None };
+        assert_eq!(plain.text(Duration::from_secs(10)), "25 %, about 30 s left");
+    }
+}
