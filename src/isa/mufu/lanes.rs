@@ -20,17 +20,17 @@ use crate::num::F32;
 
 /// Replaces every value by [`ex2`](super::ex2()) of it.
 pub fn ex2_slice(simd: Simd, values: &mut [F32]) {
-    simd.vectorise(InPlace { values, function: ex2_lanes });
+    simd.vectorise(InPlace { values, function: Ex2 });
 }
 
 /// Replaces every value by [`rcp`](super::rcp()) of it.
 pub fn rcp_slice(simd: Simd, values: &mut [F32]) {
-    simd.vectorise(InPlace { values, function: rcp_lanes });
+    simd.vectorise(InPlace { values, function: Rcp });
 }
 
 /// Replaces every value by [`rsq`](super::rsq()) of it.
 pub fn rsq_slice(simd: Simd, values: &mut [F32]) {
-    simd.vectorise(InPlace { values, function: rsq_lanes });
+    simd.vectorise(InPlace { values, function: Rsq });
 }
 
 struct InPlace<'a, F> {
@@ -38,18 +38,48 @@ struct InPlace<'a, F> {
     function: F,
 }
 
-impl<F: Fn(&mut [F32; WIDTH])> Vectorise for InPlace<'_, F> {
+/// A function of this folder. A type, because a call through `Fn` may stay a call.
+trait Function {
+    fn apply(&self, values: &mut [F32; WIDTH]);
+}
+
+struct Ex2;
+struct Rcp;
+struct Rsq;
+
+impl Function for Ex2 {
+    #[inline(always)]
+    fn apply(&self, values: &mut [F32; WIDTH]) {
+        ex2_lanes(values);
+    }
+}
+
+impl Function for Rcp {
+    #[inline(always)]
+    fn apply(&self, values: &mut [F32; WIDTH]) {
+        rcp_lanes(values);
+    }
+}
+
+impl Function for Rsq {
+    #[inline(always)]
+    fn apply(&self, values: &mut [F32; WIDTH]) {
+        rsq_lanes(values);
+    }
+}
+
+impl<F: Function> Vectorise for InPlace<'_, F> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
         let (whole, rest) = self.values.as_chunks_mut::<WIDTH>();
         for values in whole {
-            (self.function)(values);
+            self.function.apply(values);
         }
         let mut last = [F32::ONE; WIDTH];
         last[..rest.len()].copy_from_slice(rest);
-        (self.function)(&mut last);
+        self.function.apply(&mut last);
         rest.copy_from_slice(&last[..rest.len()]);
     }
 }
