@@ -10,8 +10,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use attest::isa::mma::Simd;
 use attest::num::Digest;
-use attest::recipe::libdevice::sweep::{CHUNKS, DigestFile, Function, Recorded, chunk_digest};
+use attest::recipe::libdevice::sweep::{
+    CHUNKS, DigestFile, Function, Recorded, chunk_digest, chunk_digest_of_slices,
+};
 use rayon::prelude::*;
 
 /// Chunks that are compared on every run: the first byte of the input pattern.
@@ -39,15 +42,7 @@ fn model_reproduces_the_recorded_digests() {
         return;
     }
     let file = read(&recorded_path());
-    let work: Vec<(Function, u8)> = match requested {
-        Some(functions) => {
-            functions.into_iter().flat_map(|f| (0..=255).map(move |chunk| (f, chunk))).collect()
-        }
-        None => Function::ALL
-            .into_iter()
-            .flat_map(|f| sample(f).iter().map(move |&chunk| (f, chunk)))
-            .collect(),
-    };
+    let work = chunks(requested);
     let different: Vec<String> = work
         .par_iter()
         .filter_map(|&(function, chunk)| {
@@ -66,6 +61,25 @@ fn model_reproduces_the_recorded_digests() {
 }
 
 #[test]
+fn forms_over_slices_reproduce_the_recorded_digests() {
+    if std::env::var_os("ATTEST_WRITE_DIGESTS").is_some() {
+        return;
+    }
+    let file = read(&recorded_path());
+    let work = chunks(std::env::var("ATTEST_EXHAUSTIVE").ok().map(|list| parse(&list)));
+    for simd in Simd::available() {
+        let compared = work.par_iter().filter_map(|&(function, chunk)| {
+            let computed = chunk_digest_of_slices(function, simd, chunk)?;
+            let (form, name) = (simd.name(), function.name());
+            assert_eq!(computed, recorded(&file, function, chunk), "{form} {name} {chunk:02x}");
+            Some(())
+        });
+        let compared = compared.count();
+        println!("{}: {} chunks of 2^24 inputs compared", simd.name(), compared);
+    }
+}
+
+#[test]
 fn every_function_has_all_its_digests_from_hardware() {
     let file = read(&recorded_path());
     assert_eq!(file.format, DigestFile::FORMAT);
@@ -75,6 +89,19 @@ fn every_function_has_all_its_digests_from_hardware() {
         assert_eq!(entry.chunks.len(), CHUNKS, "{name}");
         assert!(entry.chunks.iter().all(|text| Digest::from_hex(text).is_some()), "{name}");
         assert_ne!(entry.provenance, DigestFile::MODEL, "{name}");
+    }
+}
+
+/// All chunks of the functions asked for, or the sample of every function.
+fn chunks(requested: Option<Vec<Function>>) -> Vec<(Function, u8)> {
+    match requested {
+        Some(functions) => {
+            functions.into_iter().flat_map(|f| (0..=255).map(move |chunk| (f, chunk))).collect()
+        }
+        None => Function::ALL
+            .into_iter()
+            .flat_map(|f| sample(f).iter().map(move |&chunk| (f, chunk)))
+            .collect(),
     }
 }
 

@@ -15,10 +15,11 @@ use crate::num::{Bf16, Data, F32, Tensor};
 use crate::plan::{CacheSlot, Op, Operand, Step};
 use crate::recipe::attention::HeadRows;
 use crate::recipe::attention::flash2_rows::{flash2_rows, own_tiles};
+use crate::recipe::elementwise::{self, SiluTable};
 use crate::recipe::gemm::Walk;
 use crate::recipe::rope::{AngleTable, InverseFrequencies, rope_row};
 use crate::recipe::{Recipe, RecipeError, RowReduction};
-use crate::recipe::{argmax, elementwise, embedding, rms_norm};
+use crate::recipe::{argmax, embedding, rms_norm};
 
 /// Executes plans on the CPU with the arithmetic of one GPU.
 pub struct Emulator<'a> {
@@ -26,6 +27,7 @@ pub struct Emulator<'a> {
     weights: &'a Weights,
     caches: BTreeMap<CacheSlot, Vec<Bf16>>,
     angles: HashMap<u64, AngleTable>,
+    silu: Option<SiluTable>,
     positions: usize,
 }
 
@@ -38,6 +40,7 @@ impl<'a> Emulator<'a> {
             weights,
             caches: BTreeMap::new(),
             angles: HashMap::new(),
+            silu: None,
             positions,
         }
     }
@@ -213,6 +216,12 @@ impl Engine for Emulator<'_> {
         };
         let refused = |error: RecipeError| refused(step, &error);
         let blank = || vec![Bf16::ZERO; rows * columns];
+        // Parallel iterators end with the shortest operand.
+        let whole = |index: usize| -> Result<&[Bf16], EngineError> {
+            let x = x(index)?;
+            let fits = x.len() == rows * columns;
+            if fits { Ok(x) } else { Err(fault(step, "an operand has the wrong size")) }
+        };
         let out = match (step.op, step.recipe) {
             (Op::Embedding, Recipe::Copy) => {
                 let ids = inputs.first().and_then(|ids| ids.as_u32());
@@ -244,15 +253,23 @@ impl Engine for Emulator<'_> {
                 self.attention(group, x(0)?, (q_heads, kv_heads, head_dim))?
             }
             (Op::Add, Recipe::Elementwise) => {
+                let (x, y) = (whole(0)?, whole(1)?);
                 let mut out = blank();
-                elementwise::add_row(x(0)?, x(1)?, &mut out).map_err(refused)?;
+                x.par_chunks(columns)
+                    .zip(y.par_chunks(columns))
+                    .zip(out.par_chunks_mut(columns))
+                    .try_for_each(|((x, y), out)| elementwise::add_row(x, y, out))
+                    .map_err(refused)?;
                 out
             }
             (Op::SiluMul, Recipe::Elementwise) => {
-                let rows = x(0)?.par_chunks(columns).zip(x(1)?.par_chunks(columns));
+                let (gate, up) = (whole(0)?, whole(1)?);
+                let silu = self.silu.get_or_insert_default();
                 let mut out = blank();
-                rows.zip(out.par_chunks_mut(columns))
-                    .try_for_each(|((gate, up), out)| elementwise::silu_mul_row(gate, up, out))
+                gate.par_chunks(columns)
+                    .zip(up.par_chunks(columns))
+                    .zip(out.par_chunks_mut(columns))
+                    .try_for_each(|((gate, up), out)| silu.mul_row(gate, up, out))
                     .map_err(refused)?;
                 out
             }

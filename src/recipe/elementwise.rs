@@ -61,6 +61,36 @@ pub fn silu_mul_row(gate: &[Bf16], up: &[Bf16], out: &mut [Bf16]) -> Result<(), 
     Ok(())
 }
 
+/// `SiLU` of every BF16 value: 65,536 results, computed once for a run.
+#[derive(Clone, Debug)]
+pub struct SiluTable(Vec<Bf16>);
+
+impl SiluTable {
+    /// Computes the table, R1 to R3 of [`silu_mul_row`].
+    pub fn new() -> Self {
+        Self((0..=u16::MAX).map(|code| silu(Bf16(code))).collect())
+    }
+
+    /// [`silu_mul_row`] by looking up.
+    ///
+    /// # Errors
+    /// As [`silu_mul_row`].
+    pub fn mul_row(&self, gate: &[Bf16], up: &[Bf16], out: &mut [Bf16]) -> Result<(), RecipeError> {
+        expect_len("silu_mul", "up", gate.len(), up.len())?;
+        expect_len("silu_mul", "output", gate.len(), out.len())?;
+        for ((out, gate), up) in out.iter_mut().zip(gate).zip(up) {
+            *out = Bf16::round(fmul(self.0[usize::from(gate.0)].widen(), up.widen())); // R4
+        }
+        Ok(())
+    }
+}
+
+impl Default for SiluTable {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 /// `gate / (1 + expf(−gate))`, rounded to BF16.
 fn silu(gate: Bf16) -> Bf16 {
     let gate = gate.widen();
@@ -117,6 +147,20 @@ mod tests {
         let mut out = [Bf16::ZERO];
         silu_mul_row(&[Bf16(0x3f80)], &[Bf16(0x3fc0)], &mut out).unwrap();
         assert_eq!(out[0], Bf16::round(fmul(F32(0x3f3b_0000), F32(0x3fc0_0000))));
+    }
+
+    #[test]
+    fn the_table_multiplies_as_the_row_does() {
+        // Every gate; the factors run through all words too, in another order.
+        let gate: Vec<Bf16> = (0..=u16::MAX).map(Bf16).collect();
+        let up: Vec<Bf16> = (0..=u16::MAX).map(|i| Bf16(i.wrapping_mul(0x9e37))).collect();
+        let (mut expected, mut found) =
+            (vec![Bf16::ZERO; gate.len()], vec![Bf16::ZERO; gate.len()]);
+        silu_mul_row(&gate, &up, &mut expected).unwrap();
+        SiluTable::new().mul_row(&gate, &up, &mut found).unwrap();
+        assert_eq!(found, expected);
+        assert!(SiluTable::new().mul_row(&gate, &up[1..], &mut found).is_err());
+        assert!(SiluTable::new().mul_row(&gate, &up, &mut found[1..]).is_err());
     }
 
     #[test]

@@ -93,25 +93,50 @@ impl RowReduction {
     /// # Source
     /// `spec/ops.md`, row reduction.
     pub fn sum(self, x: &[F32]) -> Result<F32, RecipeError> {
-        check_length(x.len())?;
-        let mut accumulators = [[F32::ZERO; VECTOR]; MAX_THREADS]; // S1
-        for round in x.chunks(self.lanes * VECTOR) {
-            for (lane, vector) in round.chunks_exact(VECTOR).enumerate() {
-                for (accumulator, &element) in accumulators[lane].iter_mut().zip(vector) {
-                    *accumulator = fadd(*accumulator, element); // S2
-                }
-            }
-        }
-        let mut totals = accumulators.map(|[a, b, c, d]| fadd(fadd(fadd(a, b), c), d)); // S3
-        let mut offset = self.lanes / 2;
-        while offset > 0 {
-            for lane in 0..offset {
-                totals[lane] = fadd(totals[lane], totals[lane + offset]); // S4
-            }
-            offset /= 2;
-        }
-        Ok(totals[0])
+        self.sum_of(x, |x| x)
     }
+
+    /// Returns the [`sum`](Self::sum) of `term(x)` over the elements of `x`.
+    ///
+    /// # Errors
+    /// As [`sum`](Self::sum).
+    #[inline]
+    pub fn sum_of<T: Copy>(self, x: &[T], term: impl Fn(T) -> F32) -> Result<F32, RecipeError> {
+        check_length(x.len())?;
+        // A row's accumulators in an array of their own number: short rows are many.
+        Ok(match self.lanes {
+            32 => sum_of::<T, { 32 * VECTOR }>(x, term),
+            64 => sum_of::<T, { 64 * VECTOR }>(x, term),
+            128 => sum_of::<T, { 128 * VECTOR }>(x, term),
+            256 => sum_of::<T, { 256 * VECTOR }>(x, term),
+            _ => sum_of::<T, { MAX_THREADS * VECTOR }>(x, term),
+        })
+    }
+}
+
+/// The sum with `N / 4` lanes. Accumulator `v` of lane `l` is at `4l + v`, so that a
+/// round of loads is a loop over neighbours.
+#[inline]
+fn sum_of<T: Copy, const N: usize>(x: &[T], term: impl Fn(T) -> F32) -> F32 {
+    let mut accumulators = [F32::ZERO; N]; // S1
+    for round in x.chunks(N) {
+        for (accumulator, &x) in accumulators.iter_mut().zip(round) {
+            *accumulator = fadd(*accumulator, term(x)); // S2
+        }
+    }
+    for lane in 0..N / VECTOR {
+        let [a, b, c, d] = std::array::from_fn(|v| accumulators[lane * VECTOR + v]);
+        accumulators[lane] = fadd(fadd(fadd(a, b), c), d); // S3
+    }
+    let mut lanes = N / VECTOR;
+    while lanes > 1 {
+        lanes /= 2;
+        let (low, high) = accumulators.split_at_mut(lanes);
+        for (low, &high) in low.iter_mut().zip(high.iter()) {
+            *low = fadd(*low, high); // S4
+        }
+    }
+    accumulators[0]
 }
 
 fn check_length(n: usize) -> Result<(), RecipeError> {

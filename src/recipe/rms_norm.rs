@@ -53,8 +53,7 @@ pub fn rms_norm_row(
 /// `1 / sqrt(mean(x²) + eps)`.
 fn reciprocal_root(order: RowReduction, x: &[Bf16], eps: F32) -> Result<F32, RecipeError> {
     let n = u32::try_from(x.len()).map_err(|_| RecipeError::ReductionLength { n: x.len() })?;
-    let squares: Vec<F32> = x.iter().map(|x| fmul(x.widen(), x.widen())).collect(); // R1
-    let sum = order.sum(&squares)?; // R2
+    let sum = order.sum_of(x, |x| fmul(x.widen(), x.widen()))?; // R1, R2
     let mean = fmul(sum, fdiv(F32::ONE, from_u32(n))); // R3
     Ok(mufu::rsq(fadd(mean, eps))) // R4, R5
 }

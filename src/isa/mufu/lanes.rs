@@ -94,12 +94,8 @@ pub(super) struct Quadratic<const SEGMENTS: usize> {
     bias: i32,
 }
 
-#[derive(Clone, Copy)]
-struct Row {
-    c0: i32,
-    c1: i32,
-    c2: i32,
-}
+/// A row in eight bytes, so that a lane costs one load: `c0`, and `c1·2^10 + c2`.
+type Row = [i32; 2];
 
 impl<const SEGMENTS: usize> Quadratic<SEGMENTS> {
     /// Converts; a table outside the bounds of the module's text stops the build.
@@ -107,14 +103,14 @@ impl<const SEGMENTS: usize> Quadratic<SEGMENTS> {
         assert!(table.result_shift == table.c0_shift + 2 && table.c0_shift <= 14);
         assert!(SEGMENTS.is_power_of_two() && table.x_bits + table.square_shift == 17);
         assert!(table.bias < 1 << 16 && table.c2_shift <= 2);
-        let mut rows = [Row { c0: 0, c1: 0, c2: 0 }; SEGMENTS];
+        let mut rows = [[0; 2]; SEGMENTS];
         let mut segment = 0;
         while segment < SEGMENTS {
             let row = &table.rows[segment];
             assert!(row.c0 > 0 && row.c0 < 1 << 31);
             assert!(row.c1 > -(1 << 16) && row.c1 < 1 << 16);
             assert!(row.c2 >= 0 && row.c2 < 1 << 10);
-            rows[segment] = Row { c0: row.c0 as i32, c1: row.c1 as i32, c2: row.c2 as i32 };
+            rows[segment] = [row.c0 as i32, (row.c1 << 10 | row.c2) as i32];
             segment += 1;
         }
         Self {
@@ -131,22 +127,23 @@ impl<const SEGMENTS: usize> Quadratic<SEGMENTS> {
     // Always, so that the parameters of each function become constants of its code.
     #[inline(always)]
     pub(super) fn evaluate<const N: usize>(&self, fractions: &[u32; N]) -> [i32; N] {
-        let (mut c0, mut c1, mut c2) = ([0i32; N], [0i32; N], [0i32; N]);
-        for lane in 0..N {
-            let row = &self.rows[(fractions[lane] >> self.x_bits) as usize % SEGMENTS];
-            (c0[lane], c1[lane], c2[lane]) = (row.c0, row.c1, row.c2);
+        let mut rows = [[0i32; 2]; N];
+        for (row, fraction) in rows.iter_mut().zip(fractions) {
+            *row = self.rows[(fraction >> self.x_bits) as usize % SEGMENTS];
         }
         let mut results = [0; N];
         for lane in 0..N {
+            let [c0, factors] = rows[lane];
+            let (c1, c2) = (factors >> 10, factors & 0x3ff);
             let x = fractions[lane] & ((1 << self.x_bits) - 1);
             let (high, low) = ((x >> 4).cast_signed(), (x & 15).cast_signed());
             let square = (square(x << self.square_shift) << self.c2_shift).cast_signed();
-            let small = ((c0[lane] & 3) << self.c0_shift)
-                .wrapping_add(c1[lane].wrapping_mul(low))
-                .wrapping_add(c2[lane].wrapping_mul(square))
+            let small = ((c0 & 3) << self.c0_shift)
+                .wrapping_add(c1.wrapping_mul(low))
+                .wrapping_add(c2.wrapping_mul(square))
                 .wrapping_add(self.bias);
-            let sum = c1[lane].wrapping_mul(high).wrapping_add(small >> 4);
-            results[lane] = (c0[lane] >> 2).wrapping_add(sum >> (self.c0_shift + 2 - 4));
+            let sum = c1.wrapping_mul(high).wrapping_add(small >> 4);
+            results[lane] = (c0 >> 2).wrapping_add(sum >> (self.c0_shift + 2 - 4));
         }
         results
     }

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{cosf, expf, logf, sinf};
+use crate::isa::mma::Simd;
 use crate::isa::{fp32, mufu};
 use crate::num::{Bf16, Digest, F32, sha256};
 
@@ -99,12 +100,33 @@ impl Function {
 
 /// Returns the outputs of one chunk as the bytes that are digested (64 MiB).
 pub fn chunk_outputs(function: Function, chunk: u8) -> Vec<u8> {
+    chunk_inputs(chunk).flat_map(|x| function.evaluate(x).to_le_bytes()).collect()
+}
+
+/// Returns what [`chunk_digest`] does, computed by the function's form over slices;
+/// `None` for a function that has none.
+pub fn chunk_digest_of_slices(function: Function, simd: Simd, chunk: u8) -> Option<Digest> {
+    let slice = match function {
+        Function::Ex2 => mufu::ex2_slice,
+        Function::Rcp => mufu::rcp_slice,
+        Function::Rsq => mufu::rsq_slice,
+        Function::Lg2
+        | Function::Expf
+        | Function::Logf
+        | Function::Sinf
+        | Function::Cosf
+        | Function::Reciprocal
+        | Function::Bf16 => return None,
+    };
+    let mut values: Vec<F32> = chunk_inputs(chunk).collect();
+    slice(simd, &mut values);
+    let bytes: Vec<u8> = values.into_iter().flat_map(|value| value.0.to_le_bytes()).collect();
+    Some(sha256(&[&bytes]))
+}
+
+fn chunk_inputs(chunk: u8) -> impl Iterator<Item = F32> {
     let first = u32::from(chunk) * CHUNK;
-    let mut bytes = Vec::with_capacity(4 * CHUNK as usize);
-    for i in 0..CHUNK {
-        bytes.extend_from_slice(&function.evaluate(F32(first + i)).to_le_bytes());
-    }
-    bytes
+    (0..CHUNK).map(move |i| F32(first + i))
 }
 
 /// Returns the digest of one chunk of the model's outputs.
