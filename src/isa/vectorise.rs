@@ -26,13 +26,9 @@ impl Simd {
         match self.0 {
             Kind::Portable => work.run(),
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 if is_x86_feature_detected!("fma") => {
-                // SAFETY: a `Simd` of this kind is only made after AVX2 was detected, and
-                // FMA was detected here; the function has no other requirement.
-                unsafe { avx2(work) }
-            }
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => work.run(),
+            // SAFETY: a `Simd` of this kind is only made after AVX2 and FMA were
+            // detected; the function has no other requirement.
+            Kind::Avx2 => unsafe { avx2(work) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a `Simd` of this kind is only made after all four features were
             // detected; the function has no other requirement.

@@ -59,7 +59,7 @@ impl Walk {
     /// # Panics
     /// If `k` is zero or `a` is not a whole number of rows of `k`.
     pub fn rows<'a>(&self, a: &'a [Bf16], k: usize) -> Rows<'a> {
-        Rows::new(&self.profile, a, k)
+        self.simd.rows(&self.profile, a, k)
     }
 
     /// Continues one walk per output element, as [`walk_into`].

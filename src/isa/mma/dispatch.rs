@@ -4,7 +4,9 @@
 //! is a value that is passed down, so that tests can run each.
 #![allow(unsafe_code)] // calls of functions compiled for detected features
 
-use super::lanes::{Blocks, Rows, product};
+use super::MmaProfile;
+use super::lanes::{self, Rows};
+use crate::isa::vectorise::Vectorise;
 use crate::num::{Bf16, F32};
 
 /// An instruction set that the running machine has.
@@ -35,7 +37,7 @@ impl Simd {
         let mut all = vec![Self::PORTABLE];
         #[cfg(target_arch = "x86_64")]
         {
-            if is_x86_feature_detected!("avx2") {
+            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
                 all.push(Self(Kind::Avx2));
             }
             if is_x86_feature_detected!("avx512f")
@@ -60,6 +62,14 @@ impl Simd {
         }
     }
 
+    /// Decodes rows of A, each `k` long, for any form.
+    ///
+    /// # Panics
+    /// If `k` is zero or `codes` is not a whole number of rows.
+    pub fn rows<'a>(self, profile: &MmaProfile, codes: &'a [Bf16], k: usize) -> Rows<'a> {
+        self.vectorise(DecodeRows { profile, codes, k })
+    }
+
     /// Continues the walks of all rows with all columns: `out += rows · bᵀ`.
     /// Returns how many blocks were left to the scalar text.
     ///
@@ -76,10 +86,10 @@ impl Simd {
             return 0;
         }
         match self.0 {
-            Kind::Portable => portable(rows, b, out),
+            Kind::Portable => lanes::portable(rows, b, out),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a `Simd` of this kind is only made by `available`, after it saw
-            // the feature; the function has no other requirement.
+            // both features; the function has no other requirement.
             Kind::Avx2 => unsafe { avx2(rows, b, out) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above; `available` saw all four features.
@@ -88,29 +98,29 @@ impl Simd {
     }
 }
 
-fn portable(rows: &Rows<'_>, b: &[Bf16], out: &mut [F32]) -> usize {
-    choose::<16>(rows, b, out)
-}
-
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn avx2(rows: &Rows<'_>, b: &[Bf16], out: &mut [F32]) -> usize {
-    choose::<32>(rows, b, out)
+    lanes::avx2(rows, b, out)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
 fn avx512(rows: &Rows<'_>, b: &[Bf16], out: &mut [F32]) -> usize {
-    choose::<64>(rows, b, out)
+    lanes::avx512(rows, b, out)
 }
 
-/// Runs the kernel for the profile's block length in panels of `W` columns: as
-/// many as four vector registers of sums hold.
-#[inline(always)]
-fn choose<const W: usize>(rows: &Rows<'_>, b: &[Bf16], out: &mut [F32]) -> usize {
-    match rows.blocks() {
-        Blocks::Eight(blocks) => product::<8, W>(rows, blocks, b, out),
-        Blocks::Sixteen(blocks) => product::<16, W>(rows, blocks, b, out),
-        Blocks::Scalar => rows.walk_scalar(b, out),
+struct DecodeRows<'p, 'a> {
+    profile: &'p MmaProfile,
+    codes: &'a [Bf16],
+    k: usize,
+}
+
+impl<'a> Vectorise for DecodeRows<'_, 'a> {
+    type Output = Rows<'a>;
+
+    #[inline(always)]
+    fn run(self) -> Rows<'a> {
+        Rows::new(self.profile, self.codes, self.k)
     }
 }

@@ -1,32 +1,35 @@
 //! A panel of B, one block of K, decoded once for all rows.
 
-use super::NO_PRODUCT;
+use super::transpose::gather;
+use super::{NO_PRODUCT, Reach};
 use crate::num::Bf16;
 
-/// One block of `N` k's of `W` columns.
-#[repr(align(64))]
-pub(super) struct Columns<const N: usize, const W: usize> {
+/// One block of `N` k's of `W = 4·L` columns: four vectors of `L` lanes. Column
+/// `v·L + l` is lane `l` of vector `v`.
+#[repr(C, align(64))] // the arrays, in this order, begin at cache lines
+pub(super) struct Columns<const N: usize, const L: usize, const W: usize> {
     /// Values, k-major.
-    pub(super) values: [[f32; W]; N],
-    /// How far each exponent lies below `largest`; [`NO_PRODUCT`] for a zero.
-    pub(super) deficits: [[u8; W]; N],
-    /// Largest exponent of a nonzero value; `i32::MIN` if there is none.
-    pub(super) largest: i32,
-    /// Least exponent of a nonzero value.
-    pub(super) least: i32,
+    pub(super) values: [[[f32; L]; 4]; N],
+    /// How far each exponent lies below the largest, lane by lane, the four vectors'
+    /// bytes side by side; [`NO_PRODUCT`] for a zero.
+    pub(super) deficits: [[[u8; 4]; L]; N],
+    /// Exponents of the nonzero values.
+    pub(super) reach: Option<Reach>,
     /// No infinity, no NaN.
     pub(super) finite: bool,
+    codes: [[u16; W]; N],
 }
 
-impl<const N: usize, const W: usize> Columns<N, W> {
+impl<const N: usize, const L: usize, const W: usize> Columns<N, L, W> {
     #[inline(always)]
     pub(super) fn new() -> Self {
+        const { assert!(W == 4 * L) };
         Self {
-            values: [[0.0; W]; N],
-            deficits: [[NO_PRODUCT; W]; N],
-            largest: i32::MIN,
-            least: i32::MAX,
+            values: [[[0.0; L]; 4]; N],
+            deficits: [[[NO_PRODUCT; 4]; L]; N],
+            reach: None,
             finite: true,
+            codes: [[0; W]; N],
         }
     }
 
@@ -34,54 +37,64 @@ impl<const N: usize, const W: usize> Columns<N, W> {
     /// k's and columns are zeros.
     #[inline(always)]
     pub(super) fn decode(&mut self, b: &[Bf16], k: usize, start: usize, len: usize) {
-        let mut codes = [[0u16; W]; N];
-        for (lane, column) in b.chunks_exact(k).enumerate().take(W) {
-            let column = &column[start..start + len];
-            if let Ok(column) = <&[Bf16; N]>::try_from(column) {
-                for index in 0..N {
-                    codes[index][lane] = column[index].0;
-                }
-            } else {
-                for (codes, code) in codes.iter_mut().zip(column) {
-                    codes[lane] = code.0;
-                }
-            }
+        if len < N || b.len() < W * k {
+            self.codes = [[0; W]; N];
         }
-        // Biased exponents, a subnormal's 1 and a zero's 0, in `i16`, which every
-        // instruction set compares quickly.
-        // One array a loop and no checked arithmetic: that is what vectorises.
-        let mut fields = [[0i16; W]; N];
-        for (fields, codes) in fields.iter_mut().zip(&codes) {
+        gather(b, k, start, len, &mut self.codes);
+        // One array a loop, one type a loop, no checked arithmetic: that is what
+        // vectorises.
+        let mut fields = [[0u16; W]; N];
+        let (mut largest, mut least) = ([0u16; W], [u16::MAX; W]);
+        for (fields, codes) in fields.iter_mut().zip(&self.codes) {
             for (field, &code) in fields.iter_mut().zip(codes) {
-                let normal = (((code >> 7) & 0xff) as i16).max(1);
-                *field = if code & 0x7fff == 0 { 0 } else { normal };
+                *field = biased_exponent(code);
+            }
+            for (largest, &field) in largest.iter_mut().zip(&*fields) {
+                *largest = (*largest).max(field);
+            }
+            for (least, &field) in least.iter_mut().zip(&*fields) {
+                // A zero's 0 becomes the largest.
+                *least = (*least).min(field.wrapping_sub(1));
             }
         }
-        for (values, codes) in self.values.iter_mut().zip(&codes) {
-            for (value, &code) in values.iter_mut().zip(codes) {
+        let largest = largest.iter().copied().fold(0, u16::max);
+        let least = least.iter().copied().fold(u16::MAX, u16::min);
+        self.finite = largest < 255;
+        self.reach = Reach::of_biased(least.wrapping_add(1), largest);
+        for (values, codes) in self.values.iter_mut().zip(&self.codes) {
+            for (value, &code) in values.as_flattened_mut().iter_mut().zip(codes) {
                 *value = f32::from_bits(u32::from(code) << 16);
             }
         }
-        let (mut largest, mut least) = ([0i16; W], [i16::MAX; W]);
-        for fields in &fields {
-            for (largest, &field) in largest.iter_mut().zip(fields) {
-                *largest = (*largest).max(field);
-            }
-            for (least, &field) in least.iter_mut().zip(fields) {
-                *least = (*least).min(if field == 0 { i16::MAX } else { field });
-            }
-        }
-        let largest = largest.iter().copied().fold(0, i16::max);
-        let least = least.iter().copied().fold(i16::MAX, i16::min);
-        self.finite = largest < 255;
-        self.largest = if largest == 0 { i32::MIN } else { i32::from(largest) - 127 };
-        self.least = i32::from(least) - 127;
         for (deficits, fields) in self.deficits.iter_mut().zip(&fields) {
-            for (deficit, &field) in deficits.iter_mut().zip(fields) {
-                // At most 254 for a nonzero value.
-                let below = largest.wrapping_sub(field) as u8;
-                *deficit = if field == 0 { NO_PRODUCT } else { below };
+            let mut below = [0u16; W];
+            for (below, &field) in below.iter_mut().zip(fields) {
+                *below = deficit(largest, field);
+            }
+            // Four vectors' bytes to a word.
+            let mut words = [0u32; L];
+            for v in 0..4 {
+                for (word, &below) in words.iter_mut().zip(&below[v * L..(v + 1) * L]) {
+                    *word |= u32::from(below) << (8 * v);
+                }
+            }
+            for (deficits, word) in deficits.iter_mut().zip(words) {
+                *deficits = word.to_le_bytes();
             }
         }
     }
+}
+
+/// Biased exponent of a code: 0 for zeros, 1 for subnormals too (R1), 255 for
+/// infinities and NaNs.
+#[inline(always)]
+pub(super) fn biased_exponent(code: u16) -> u16 {
+    let nonzero = u16::from(code & 0x7fff != 0);
+    ((code >> 7) & 0xff).max(nonzero)
+}
+
+/// How far `field` lies below `largest`, at most 254; [`NO_PRODUCT`] for a zero's.
+#[inline(always)]
+pub(super) fn deficit(largest: u16, field: u16) -> u16 {
+    if field == 0 { u16::from(NO_PRODUCT) } else { largest.wrapping_sub(field) }
 }

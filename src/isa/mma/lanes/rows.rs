@@ -1,6 +1,7 @@
 //! Rows of A, decoded once for all panels.
 
-use super::{NO_PRODUCT, exponent, is_special};
+use super::columns::{biased_exponent, deficit};
+use super::{NO_PRODUCT, Reach};
 use crate::isa::mma::{MmaProfile, Rounding, block_fma};
 use crate::num::{Bf16, F32};
 
@@ -14,27 +15,37 @@ pub struct Rows<'a> {
     blocks: Blocks,
 }
 
-/// Decoded blocks, block-major: all rows of the first block of K come first.
+/// Decoded blocks.
 pub(in crate::isa::mma) enum Blocks {
     /// Blocks of eight products.
-    Eight(Vec<RowBlock<8>>),
+    Eight(Decoded<8>),
     /// Blocks of sixteen products.
-    Sixteen(Vec<RowBlock<16>>),
+    Sixteen(Decoded<16>),
     /// The profile is outside the fast path's proof.
     Scalar,
 }
 
+/// All blocks of all rows.
+pub(in crate::isa::mma) struct Decoded<const N: usize> {
+    /// Block-major: all rows of the first block of K come first.
+    pub(super) blocks: Vec<RowBlock<N>>,
+    /// For each block of K, the exponents of its nonzero values in all rows.
+    pub(super) reaches: Vec<Option<Reach>>,
+    /// No infinity, no NaN.
+    pub(super) finite: bool,
+}
+
 /// One row's part of one block of K.
-#[repr(align(16))]
+#[derive(Clone)]
+#[repr(C, align(16))]
 pub(in crate::isa::mma) struct RowBlock<const N: usize> {
     /// The values.
     pub(super) values: [f32; N],
-    /// How far each exponent lies below `largest`; [`NO_PRODUCT`] for a zero.
-    pub(super) deficits: [u8; N],
-    /// Largest exponent of a nonzero value.
-    pub(super) largest: i32,
-    /// Least exponent of a nonzero value.
-    pub(super) least: i32,
+    /// How far each exponent lies below the largest, in four equal bytes, one for
+    /// each vector of a panel; [`NO_PRODUCT`] for a zero.
+    pub(super) deficits: [[u8; 4]; N],
+    /// Exponents of the nonzero values.
+    pub(super) reach: Option<Reach>,
     pub(super) kind: RowKind,
 }
 
@@ -50,20 +61,23 @@ pub(super) enum RowKind {
 }
 
 impl<'a> Rows<'a> {
-    /// Decodes the rows of `codes`, each `k` long.
+    /// Decodes the rows of `codes`, each `k` long; compiled for the caller's
+    /// instruction set.
     ///
     /// # Panics
     /// If `k` is zero or `codes` is not a whole number of rows.
-    pub fn new(profile: &MmaProfile, codes: &'a [Bf16], k: usize) -> Self {
+    #[inline(always)]
+    pub(in crate::isa::mma) fn new(profile: &MmaProfile, codes: &'a [Bf16], k: usize) -> Self {
         assert!(k > 0 && codes.len().is_multiple_of(k), "{} codes in rows of {k}", codes.len());
         // The proof in `kernel` needs these; every bf16 profile has them.
         let fraction_bits = 23 + i32::from(profile.neab);
         let proven = profile.rounding == Rounding::TowardZeroF32
             && (23..=25).contains(&fraction_bits)
             && profile.min_alignment_exponent <= -126;
+        let fraction_bits = fraction_bits as u32;
         let blocks = match profile.n_fma {
-            8 if proven => Blocks::Eight(decode(profile, codes, k)),
-            16 if proven => Blocks::Sixteen(decode(profile, codes, k)),
+            8 if proven => Blocks::Eight(Decoded::new(codes, k, fraction_bits)),
+            16 if proven => Blocks::Sixteen(Decoded::new(codes, k, fraction_bits)),
             _ => Blocks::Scalar,
         };
         Self { codes, k, profile: *profile, blocks }
@@ -98,55 +112,86 @@ impl<'a> Rows<'a> {
     }
 }
 
-fn decode<const N: usize>(profile: &MmaProfile, codes: &[Bf16], k: usize) -> Vec<RowBlock<N>> {
-    let fraction_bits = (23 + i32::from(profile.neab)) as u32;
-    let mut blocks = Vec::with_capacity(k.div_ceil(N) * (codes.len() / k));
-    for start in (0..k).step_by(N) {
-        for row in codes.chunks_exact(k) {
-            blocks.push(RowBlock::new(&row[start..k.min(start + N)], fraction_bits));
+impl<const N: usize> Decoded<N> {
+    #[inline(always)]
+    fn new(codes: &[Bf16], k: usize, fraction_bits: u32) -> Self {
+        let (m, count) = (codes.len() / k, k.div_ceil(N));
+        let mut blocks = vec![RowBlock::EMPTY; count * m];
+        let mut reaches = Vec::with_capacity(count);
+        for (index, blocks) in blocks.chunks_exact_mut(m.max(1)).enumerate() {
+            let start = index * N;
+            let mut reach = None;
+            for (block, row) in blocks.iter_mut().zip(codes.chunks_exact(k)) {
+                if let Some(codes) = row[start..].first_chunk() {
+                    block.decode(codes, fraction_bits);
+                } else {
+                    let mut codes = [Bf16::ZERO; N];
+                    codes[..k - start].copy_from_slice(&row[start..]);
+                    block.decode(&codes, fraction_bits);
+                }
+                reach = Reach::join(reach, block.reach);
+            }
+            reaches.push(reach);
         }
+        let finite = reaches.iter().flatten().all(|reach| reach.largest < 128);
+        Self { blocks, reaches, finite }
     }
-    blocks
 }
 
 impl<const N: usize> RowBlock<N> {
-    /// Decodes up to `N` codes; missing ones are zeros.
-    fn new(codes: &[Bf16], fraction_bits: u32) -> Self {
-        let mut block = Self {
-            values: [0.0; N],
-            deficits: [NO_PRODUCT; N],
-            largest: i32::MIN,
-            least: i32::MAX,
-            kind: RowKind::Ordinary,
+    const EMPTY: Self =
+        Self { values: [0.0; N], deficits: [[NO_PRODUCT; 4]; N], reach: None, kind: RowKind::Zero };
+
+    #[inline(always)]
+    fn decode(&mut self, codes: &[Bf16; N], fraction_bits: u32) {
+        // Loops over arrays of one type, which vectorise.
+        let mut fields = [0u16; N];
+        for (field, code) in fields.iter_mut().zip(codes) {
+            *field = biased_exponent(code.0);
+        }
+        let (mut largest, mut least, mut least_fraction) = (0u16, u16::MAX, u16::MAX);
+        for &field in &fields {
+            largest = largest.max(field);
+        }
+        for &field in &fields {
+            // A zero's 0 becomes the largest.
+            least = least.min(field.wrapping_sub(1));
+        }
+        for code in codes {
+            least_fraction = least_fraction.min(code.0 & 0x7f);
+        }
+        for (value, code) in self.values.iter_mut().zip(codes) {
+            *value = f32::from_bits(u32::from(code.0) << 16);
+        }
+        for (deficits, field) in self.deficits.iter_mut().zip(fields) {
+            let below = u32::from(deficit(largest, field));
+            *deficits = (below | below << 8 | below << 16 | below << 24).to_le_bytes();
+        }
+        self.reach = Reach::of_biased(least.wrapping_add(1), largest);
+        // One significand well below its maximum makes any sum fit: 15 · 255 + 128 + 23
+        // is less than `sum_fits` allows for F = 25.
+        let fits = least_fraction < 24 || sum_fits(significands(codes), fraction_bits);
+        self.kind = if largest == 255 || !fits {
+            RowKind::Odd
+        } else if largest == 0 {
+            RowKind::Zero
+        } else {
+            RowKind::Ordinary
         };
-        let mut significands = 0u64;
-        let mut special = false;
-        for (value, &Bf16(code)) in block.values.iter_mut().zip(codes) {
-            *value = f32::from_bits(u32::from(code) << 16);
-            special |= is_special(code);
-            if let Some(exponent) = exponent(code) {
-                block.largest = block.largest.max(exponent);
-                block.least = block.least.min(exponent);
-                let hidden = if code & 0x7f80 == 0 { 0 } else { 0x80 };
-                significands += u64::from(hidden | (code & 0x7f));
-            }
-        }
-        for (deficit, &Bf16(code)) in block.deficits.iter_mut().zip(codes) {
-            if let Some(exponent) = exponent(code) {
-                *deficit = (block.largest - exponent).min(254) as u8;
-            }
-        }
-        if special || !sum_fits(significands, fraction_bits) {
-            block.kind = RowKind::Odd;
-        } else if significands == 0 {
-            block.kind = RowKind::Zero;
-        }
-        block
     }
 }
 
-/// True if the sum of a block stays in `i32`, with room for one rounding of it to
-/// binary32: at most `2^31 − 128`.
+/// Sum of the significands, 128 to 255 for a normal number.
+#[cold]
+fn significands(codes: &[Bf16]) -> u64 {
+    let significand = |code: u16| {
+        let hidden = if code & 0x7f80 == 0 { 0 } else { 0x80 };
+        u64::from(hidden | (code & 0x7f))
+    };
+    codes.iter().map(|code| significand(code.0)).sum()
+}
+
+/// True if the sum of a block stays in `i32`: at most `2^31 − 128`.
 ///
 /// A term is at most `sig_a · 255 / 2^14` in units of `2^e_max`, the accumulator
 /// below 2. For F = 25 only sixteen nearly maximal significands exceed this; for

@@ -280,19 +280,17 @@ fn profiles() -> Vec<(String, MmaProfile)> {
 /// Every form this machine runs, and the widest panel compiled portably, so that
 /// its lane count is tested without AVX-512.
 fn all_forms(profile: &MmaProfile, case: &Case, expected: &[F32], what: &str) -> usize {
-    let rows = Rows::new(profile, &case.a, case.k);
     let mut escapes = 0;
     for simd in Simd::available() {
+        let rows = simd.rows(profile, &case.a, case.k);
         let mut out = case.c.clone();
         escapes = simd.walk_into(&rows, &case.b, &mut out);
         assert_eq!(out, expected, "{what}, {}", simd.name());
     }
     let mut out = case.c.clone();
-    match rows.blocks() {
-        Blocks::Eight(blocks) => product::<8, 64>(&rows, blocks, &case.b, &mut out),
-        Blocks::Sixteen(blocks) => product::<16, 64>(&rows, blocks, &case.b, &mut out),
-        Blocks::Scalar => panic!("{what}: the profile is outside the proof"),
-    };
+    let rows = Simd::PORTABLE.rows(profile, &case.a, case.k);
+    assert!(!matches!(rows.blocks(), Blocks::Scalar), "{what}: the profile is outside the proof");
+    choose::<portable::Portable<16>, 16, 64>(&rows, &case.b, &mut out);
     assert_eq!(out, expected, "{what}, 64 lanes");
     escapes
 }
@@ -376,6 +374,58 @@ fn an_accumulator_is_made_canonical_even_by_zeros() {
     let expected = scalar(&hopper, &case);
     assert_eq!(expected[..2], [F32::ZERO, F32::NAN]);
     all_forms(&hopper, &case, &expected, "zeros");
+}
+
+#[test]
+fn a_sum_near_the_end_of_i32_is_right_on_both_sides_of_the_limit() {
+    // Fractions from where the short test for a fitting sum ends to the maximum.
+    let (_, hopper) = profiles().swap_remove(0);
+    let most = Bf16(0x3fff);
+    for fraction in (0..=127).step_by(3) {
+        let mut a = vec![most; 16];
+        a[3] = Bf16(0x3f80 | fraction);
+        let case = Case { a, b: vec![most; 16], c: vec![F32(0x407f_ffff)], k: 16 };
+        let expected = scalar(&hopper, &case);
+        all_forms(&hopper, &case, &expected, &format!("fraction {fraction}"));
+    }
+}
+
+#[test]
+fn a_walk_of_known_bounds_agrees_where_they_end() {
+    // Values of one exponent: the least and the largest for which no lane is looked
+    // at, and the next ones, for a start of zero and a live accumulator.
+    for (id, profile) in profiles() {
+        for k in [16, 64, 1000] {
+            for exponent in
+                [-52, -51, -50, -49, -48, -47, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55]
+            {
+                for c in [0u32, 0x0e7f_ffff, 0x0e80_0001, 0x1a80_0001, 0x7a80_0001, 0x7b00_0001] {
+                    let field = (exponent + 127) as u16;
+                    let mut r = Random(k as u64 + 1);
+                    let a: Vec<_> = (0..k).map(|_| Bf16(r.number(field.into(), 1))).collect();
+                    let b: Vec<_> = (0..17 * k).map(|_| Bf16(r.number(field.into(), 1))).collect();
+                    let case = Case { a, b, c: vec![F32(c); 17], k };
+                    let expected = scalar(&profile, &case);
+                    all_forms(&profile, &case, &expected, &format!("{id} {k} {exponent} {c:08x}"));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_beyond_a_chunk_and_late_odd_blocks_agree() {
+    // More rows than pass over a panel together; a block that ends what is known
+    // in the middle of the walk, by a tiny value, a huge one or a special.
+    for (id, profile) in profiles() {
+        for special in [0x0080u16, 0x7e80, 0x7f80, 0x0000] {
+            let mut case = Realistic.case(&mut Random(23), 300, 3, 96);
+            case.b[50] = Bf16(special);
+            case.a[290 * 96 + 60] = Bf16(special);
+            let expected = scalar(&profile, &case);
+            all_forms(&profile, &case, &expected, &format!("{id} {special:04x}"));
+        }
+    }
 }
 
 #[test]
