@@ -126,7 +126,16 @@ pub fn fmax_all<const N: usize>(start: F32, values: &[F32; N]) -> F32 {
         let flip = (x.0.cast_signed() >> 31).cast_unsigned() >> 1;
         if x.is_nan() { i32::MIN } else { (x.0 ^ flip).cast_signed() }
     };
-    let greatest = values.iter().fold(key(start), |greatest, &x| greatest.max(key(x)));
+    // Eight maxima side by side: one register, not one chain.
+    let (groups, rest) = values.as_chunks::<8>();
+    let mut greatest = [key(start); 8];
+    for group in groups {
+        for (greatest, &x) in greatest.iter_mut().zip(group) {
+            *greatest = (*greatest).max(key(x));
+        }
+    }
+    let rest = rest.iter().map(|&x| key(x));
+    let greatest = greatest.into_iter().chain(rest).fold(i32::MIN, i32::max);
     if greatest == i32::MIN {
         return F32::NAN;
     }
@@ -221,6 +230,11 @@ mod tests {
                     let all = fmax_all(start, &[x, y]);
                     assert_eq!(all, folded, "{start:?} {x:?} {y:?}");
                     assert_eq!(fmax_all(x, &[y, start]), all);
+                    for at in 0..17 {
+                        let mut many = [x; 17];
+                        many[at] = y;
+                        assert_eq!(fmax_all(start, &many), all, "{y:?} at {at}");
+                    }
                 }
             }
         }

@@ -82,21 +82,25 @@ fn same_tile(
     let mut scores = vec![[F32::ZERO; TILE]; count];
     let mut p = vec![[Bf16::ZERO; TILE]; count];
     let mut output = vec![[F32::ZERO; HEAD_DIM]; count];
-    let mut key_rows = vec![Bf16::ZERO; TILE * HEAD_DIM];
-    let mut value_columns = vec![Bf16::ZERO; HEAD_DIM * TILE];
+    let mut key_rows = vec![[Bf16::ZERO; HEAD_DIM]; TILE];
+    let mut value_rows = key_rows.clone();
+    let mut value_columns = vec![[Bf16::ZERO; TILE]; HEAD_DIM];
     for tile in (0..=own).rev() {
         // Only the own tile, which is the first, can lack keys. Scores of missing
         // ones are masked, and their `p` is zero as their values are.
         let present = tile * TILE..(last + 1).min((tile + 1) * TILE);
-        for (column, token) in present.enumerate() {
-            key_rows[column * HEAD_DIM..][..HEAD_DIM].copy_from_slice(keys.row(token));
-            for (d, &value) in values.row(token).iter().enumerate() {
-                value_columns[d * TILE + column] = value;
+        for ((token, key), value) in present.zip(&mut key_rows).zip(&mut value_rows) {
+            key.copy_from_slice(keys.row(token));
+            value.copy_from_slice(values.row(token));
+        }
+        for (d, column) in value_columns.iter_mut().enumerate() {
+            for (element, row) in column.iter_mut().zip(&value_rows) {
+                *element = row[d];
             }
         }
 
         scores.fill([F32::ZERO; TILE]);
-        walk.continue_into(&q, &key_rows, scores.as_flattened_mut()); // R1
+        walk.continue_into(&q, key_rows.as_flattened(), scores.as_flattened_mut()); // R1
         if tile == own {
             for (scores, position) in scores.iter_mut().zip(positions) {
                 scores[position % TILE + 1..].fill(F32::NEG_INFINITY); // R1
@@ -110,7 +114,7 @@ fn same_tile(
         }); // R2 to R6
         walk.continue_into(
             &walk.rows(p.as_flattened(), TILE),
-            &value_columns,
+            value_columns.as_flattened(),
             output.as_flattened_mut(),
         ); // R7
     }
