@@ -134,12 +134,13 @@ fn draw(path: &Path, curve: &[Run]) -> Result<(), Failed> {
         .y_label_formatter(&|y| format!("{y:.2}"))
         .light_line_style(WHITE)
         .draw()?;
-    let whole = |run: &Run| run.per_position();
-    let rest = |run: &Run| (run.seconds - run.of("attention")) / run.positions as f64;
-    let lines: [(&str, RGBColor, &dyn Fn(&Run) -> f64); 2] =
-        [("whole pass", RED, &whole), ("without attention", BLUE, &rest)];
-    for (name, color, value) in lines {
-        let points = curve.iter().map(|run| (run.positions as f64, value(run)));
+    for (name, color, left_out) in
+        [("whole pass", RED, None), ("without attention", BLUE, Some("attention"))]
+    {
+        let points = curve.iter().map(|run| {
+            let seconds = run.seconds - left_out.map_or(0.0, |operation| run.of(operation));
+            (run.positions as f64, seconds / run.positions as f64)
+        });
         chart
             .draw_series(LineSeries::new(points.clone(), &color))?
             .label(name)
