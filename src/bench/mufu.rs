@@ -1,4 +1,5 @@
-//! Special functions: one value at a time, and over slices in each form.
+//! Special functions: one value at a time, and over slices in each form. SiLU
+//! times up, which looks its values up in a table, is beside them.
 
 use std::hint::black_box;
 
@@ -8,7 +9,8 @@ use super::rounds::{Budget, Checked, Figures, Times, alternate};
 use super::{BenchError, SCALAR, operands};
 use crate::isa::mma::Simd;
 use crate::isa::mufu;
-use crate::num::F32;
+use crate::num::{Bf16, F32};
+use crate::recipe::elementwise::{SiluTable, silu_mul_row};
 use crate::recipe::libdevice;
 
 /// All functions measured.
@@ -38,7 +40,7 @@ pub struct FunctionReport {
 /// One function over slices.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct SliceReport {
-    /// The form.
+    /// The form, or `table`.
     pub simd: &'static str,
     /// Values compared with the scalar text: all of them (count).
     pub compared_with_scalar_text: usize,
@@ -77,6 +79,7 @@ pub fn mufu(values: usize, forms: &[Simd], budget: Budget) -> Result<MufuReport,
             }
         }
     }
+    works.extend(silu(values)?);
     let times = alternate(&mut works, budget);
     let rounds = times.first().map_or(0, Times::rounds);
     let mut times = times.iter();
@@ -98,7 +101,40 @@ pub fn mufu(values: usize, forms: &[Simd], budget: Budget) -> Result<MufuReport,
                 .collect(),
         });
     }
+    if let (Some(scalar), Some(table)) = (times.next(), times.next()) {
+        functions.push(FunctionReport {
+            function: "SiLU times up",
+            scalar_ns_per_value: scalar.nanos_each(values),
+            slices: vec![SliceReport {
+                simd: "table",
+                compared_with_scalar_text: values,
+                ns_per_value: table.nanos_each(values),
+                times_scalar: table.speed_ratio(scalar),
+            }],
+        });
+    }
     Ok(MufuReport { values, any_pattern, rounds, functions })
+}
+
+/// SiLU times up of a row, element by element and by table.
+fn silu(values: usize) -> Result<[Checked<'static>; 2], BenchError> {
+    let mut random = operands::Random::new(1);
+    let mut row = || -> Vec<Bf16> { (0..values).map(|_| random.normal(1)).collect() };
+    let (gate, up) = (row(), row());
+    let blank = vec![Bf16::ZERO; values];
+    let mut expected = blank.clone();
+    silu_mul_row(&gate, &up, &mut expected)?;
+    let expected = || expected.iter().copied().enumerate();
+    let table = SiluTable::new();
+    let (own_gate, own_up) = (gate.clone(), up.clone());
+    // Lengths are equal: neither can refuse its rows.
+    let scalar = Checked::new("SiLU times up", SCALAR, expected(), blank.clone(), move |out| {
+        let _ = silu_mul_row(black_box(&own_gate), black_box(&own_up), out);
+    })?;
+    let looked_up = Checked::new("SiLU by table", SCALAR, expected(), blank, move |out| {
+        let _ = table.mul_row(black_box(&gate), black_box(&up), out);
+    })?;
+    Ok([scalar, looked_up])
 }
 
 /// A function with its usual arguments.
@@ -179,7 +215,8 @@ mod tests {
         let forms = Simd::available();
         let budget = Budget { rounds: 1, time: Duration::ZERO };
         let report = mufu(300, &forms, budget).unwrap();
-        assert_eq!(report.functions.len(), FUNCTIONS.len());
+        assert_eq!(report.functions.len(), FUNCTIONS.len() + 1);
+        assert_eq!(report.functions[FUNCTIONS.len()].slices[0].simd, "table");
         for (function, report) in FUNCTIONS.iter().zip(&report.functions) {
             assert_eq!(report.function, function.name);
             let expected = if function.slice.is_some() { forms.len() } else { 0 };

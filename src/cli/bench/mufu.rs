@@ -37,7 +37,7 @@ fn table(report: &MufuReport) -> String {
     );
     for function in &report.functions {
         let scalar = pair(function.scalar_ns_per_value);
-        let _ = write!(text, "  {:<5} scalar text {scalar:<15}", function.function);
+        let _ = write!(text, "  {:<13} scalar text {scalar:<15}", function.function);
         for slice in &function.slices {
             let _ = write!(
                 text,
