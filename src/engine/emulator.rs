@@ -81,21 +81,30 @@ impl<'a> Emulator<'a> {
         Ok(out)
     }
 
-    /// `out = round(x · weightᵀ)`, panels of columns in parallel.
+    /// `out = round(x · weightᵀ)`, in parallel over blocks of the output.
     fn product(&self, x: &[Bf16], weight: &[Bf16], (n, k): (usize, usize), out: &mut [Bf16]) {
-        let rows = self.walk.rows(x, k);
-        let mut panels: Vec<Vec<&mut [Bf16]>> = Vec::new();
-        panels.resize_with(n.div_ceil(PANEL), Vec::new);
-        for row in out.chunks_mut(n) {
-            for (panel, columns) in panels.iter_mut().zip(row.chunks_mut(PANEL)) {
-                panel.push(columns);
+        let m = x.len() / k;
+        let rows =
+            self.walk.rows_by(x, k, |parts, part| (0..parts).into_par_iter().map(part).collect());
+        let panels = n.div_ceil(PANEL);
+        let height = band(m, panels);
+        let mut blocks: Vec<Vec<&mut [Bf16]>> = Vec::new();
+        blocks.resize_with(m.div_ceil(height) * panels, Vec::new);
+        for (blocks, band) in blocks.chunks_mut(panels).zip(out.chunks_mut(height * n)) {
+            for row in band.chunks_mut(n) {
+                for (block, columns) in blocks.iter_mut().zip(row.chunks_mut(PANEL)) {
+                    block.push(columns);
+                }
             }
         }
-        weight.par_chunks(PANEL * k).zip(panels).for_each(|(weight, panel)| {
+        blocks.into_par_iter().enumerate().for_each(|(index, block)| {
+            let (band, panel) = (index / panels, index % panels);
+            let weight = &weight[panel * PANEL * k..n.min((panel + 1) * PANEL) * k];
             let width = weight.len() / k;
-            let mut accumulators = vec![F32::ZERO; panel.len() * width];
-            self.walk.continue_into(&rows, weight, &mut accumulators);
-            for (out, row) in panel.into_iter().zip(accumulators.chunks_exact(width)) {
+            let range = band * height..band * height + block.len();
+            let mut accumulators = vec![F32::ZERO; block.len() * width];
+            self.walk.continue_some_into(&rows, range, weight, &mut accumulators);
+            for (out, row) in block.into_iter().zip(accumulators.chunks_exact(width)) {
                 for (out, &c) in out.iter_mut().zip(row) {
                     *out = Bf16::round(c);
                 }
@@ -324,6 +333,16 @@ impl Engine for Emulator<'_> {
         Ok(Cow::Borrowed(buffer))
     }
 }
+
+/// Rows that one thread computes at a time: all, or so few that every thread finds
+/// several blocks of the output, but not fewer than pay for decoding the weights.
+fn band(m: usize, panels: usize) -> usize {
+    let bands = (4 * rayon::current_num_threads()).div_ceil(panels);
+    m.div_ceil(bands).max(BAND).min(m.max(1))
+}
+
+/// Least rows of a band.
+const BAND: usize = 64;
 
 /// Output columns that one thread computes at a time.
 const PANEL: usize = 64;

@@ -5,7 +5,9 @@
 //! range. The functions are the slow, obvious form, the oracle of the fast one,
 //! [`Walk`], which gives the same bits.
 
-use crate::isa::mma::lanes::Rows;
+use std::ops::Range;
+
+use crate::isa::mma::lanes::{Part, Rows};
 use crate::isa::mma::{MmaProfile, Simd, block_fma};
 use crate::num::{Bf16, F32};
 
@@ -29,9 +31,9 @@ pub fn walk(profile: &MmaProfile, a: &[Bf16], b: &[Bf16], c: F32) -> F32 {
 /// Walks through the vector lanes of the machine at hand: the same bits as the
 /// functions of this module, on every [`Simd`].
 ///
-/// Work is divided between threads by columns: [`Walk::rows`] once, then
-/// [`Walk::continue_into`] for disjoint ranges of B. One thread sees a whole walk,
-/// so the number of threads cannot change a bit.
+/// Work is divided between threads by rows and columns: [`Walk::rows`] once, then
+/// [`Walk::continue_some_into`] for disjoint ranges of A and B. One thread sees a whole
+/// walk, so the number of threads cannot change a bit.
 #[derive(Clone, Copy, Debug)]
 pub struct Walk {
     profile: MmaProfile,
@@ -59,7 +61,21 @@ impl Walk {
     /// # Panics
     /// If `k` is zero or `a` is not a whole number of rows of `k`.
     pub fn rows<'a>(&self, a: &'a [Bf16], k: usize) -> Rows<'a> {
-        self.simd.rows(&self.profile, a, k)
+        self.rows_by(a, k, |parts, part| (0..parts).map(part).collect())
+    }
+
+    /// [`Walk::rows`], where `run` makes all of so many independent parts, in order; it
+    /// may share them between threads.
+    ///
+    /// # Panics
+    /// As [`Walk::rows`].
+    pub fn rows_by<'a>(
+        &self,
+        a: &'a [Bf16],
+        k: usize,
+        run: impl FnOnce(usize, &(dyn Fn(usize) -> Part + Sync)) -> Vec<Part>,
+    ) -> Rows<'a> {
+        self.simd.rows(&self.profile, a, k, run)
     }
 
     /// Continues one walk per output element, as [`walk_into`].
@@ -70,7 +86,21 @@ impl Walk {
     /// # Panics
     /// If `b` is not a whole number of columns of `k`, or `out` is not `m·n`.
     pub fn continue_into(&self, rows: &Rows<'_>, b: &[Bf16], out: &mut [F32]) {
-        self.simd.walk_into(rows, b, out);
+        self.continue_some_into(rows, 0..rows.count(), b, out);
+    }
+
+    /// [`Walk::continue_into`] for a range of the rows; `out`: `[range.len(), n]`.
+    ///
+    /// # Panics
+    /// As [`Walk::continue_into`], and if there are no such rows.
+    pub fn continue_some_into(
+        &self,
+        rows: &Rows<'_>,
+        range: Range<usize>,
+        b: &[Bf16],
+        out: &mut [F32],
+    ) {
+        self.simd.walk_into(rows, range, b, out);
     }
 
     /// [`walk_into`].

@@ -4,8 +4,10 @@
 //! is a value that is passed down, so that tests can run each.
 #![allow(unsafe_code)] // calls of functions compiled for detected features
 
+use std::ops::Range;
+
 use super::MmaProfile;
-use super::lanes::{self, Rows};
+use super::lanes::{self, Part, Rows, Undecoded};
 use crate::isa::vectorise::Vectorise;
 use crate::num::{Bf16, F32};
 
@@ -62,65 +64,81 @@ impl Simd {
         }
     }
 
-    /// Decodes rows of A, each `k` long, for any form.
+    /// Decodes rows of A, each `k` long, for any form. `run` makes all of so many
+    /// independent parts, in order; it may share them between threads.
     ///
     /// # Panics
     /// If `k` is zero or `codes` is not a whole number of rows.
-    pub fn rows<'a>(self, profile: &MmaProfile, codes: &'a [Bf16], k: usize) -> Rows<'a> {
-        self.vectorise(DecodeRows { profile, codes, k })
+    pub fn rows<'a>(
+        self,
+        profile: &MmaProfile,
+        codes: &'a [Bf16],
+        k: usize,
+        run: impl FnOnce(usize, &(dyn Fn(usize) -> Part + Sync)) -> Vec<Part>,
+    ) -> Rows<'a> {
+        let rows = Undecoded::new(profile, codes, k);
+        let parts = run(rows.parts(), &|index| self.vectorise(DecodePart { rows, index }));
+        rows.assemble(parts)
     }
 
-    /// Continues the walks of all rows with all columns: `out += rows · bᵀ`.
+    /// Continues the walks of a range of rows with all columns: `out += rows · bᵀ`.
     /// Returns how many blocks were left to the scalar text.
     ///
     /// # Shape
-    /// `b`: `[n, k]`; `out`: `[m, n]` live accumulators.
+    /// `b`: `[n, k]`; `out`: `[range.len(), n]` live accumulators.
     ///
     /// # Panics
-    /// If `b` is not a whole number of columns or `out` is not `m·n`.
-    pub fn walk_into(self, rows: &Rows<'_>, b: &[Bf16], out: &mut [F32]) -> usize {
+    /// If there are no such rows, `b` is not a whole number of columns or `out` has
+    /// another shape.
+    pub fn walk_into(
+        self,
+        rows: &Rows<'_>,
+        range: Range<usize>,
+        b: &[Bf16],
+        out: &mut [F32],
+    ) -> usize {
         assert!(b.len().is_multiple_of(rows.k()), "{} codes in columns of {}", b.len(), rows.k());
+        assert!(range.end <= rows.count(), "rows {range:?} of {}", rows.count());
         let n = b.len() / rows.k();
-        assert_eq!(out.len(), rows.count() * n, "accumulators of a product");
+        assert_eq!(out.len(), range.len() * n, "accumulators of a product");
         if out.is_empty() {
             return 0;
         }
         match self.0 {
-            Kind::Portable => lanes::portable(rows, b, out),
+            Kind::Portable => lanes::portable(rows, range, b, out),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a `Simd` of this kind is only made by `available`, after it saw
             // both features; the function has no other requirement.
-            Kind::Avx2 => unsafe { avx2(rows, b, out) },
+            Kind::Avx2 => unsafe { avx2(rows, range, b, out) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above; `available` saw all four features.
-            Kind::Avx512 => unsafe { avx512(rows, b, out) },
+            Kind::Avx512 => unsafe { avx512(rows, range, b, out) },
         }
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn avx2(rows: &Rows<'_>, b: &[Bf16], out: &mut [F32]) -> usize {
-    lanes::avx2(rows, b, out)
+fn avx2(rows: &Rows<'_>, range: Range<usize>, b: &[Bf16], out: &mut [F32]) -> usize {
+    lanes::avx2(rows, range, b, out)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
-fn avx512(rows: &Rows<'_>, b: &[Bf16], out: &mut [F32]) -> usize {
-    lanes::avx512(rows, b, out)
+fn avx512(rows: &Rows<'_>, range: Range<usize>, b: &[Bf16], out: &mut [F32]) -> usize {
+    lanes::avx512(rows, range, b, out)
 }
 
-struct DecodeRows<'p, 'a> {
-    profile: &'p MmaProfile,
-    codes: &'a [Bf16],
-    k: usize,
+struct DecodePart<'a> {
+    rows: Undecoded<'a>,
+    index: usize,
 }
 
-impl<'a> Vectorise for DecodeRows<'_, 'a> {
-    type Output = Rows<'a>;
+impl Vectorise for DecodePart<'_> {
+    type Output = Part;
 
     #[inline(always)]
-    fn run(self) -> Rows<'a> {
-        Rows::new(self.profile, self.codes, self.k)
+    fn run(self) -> Part {
+        self.rows.part(self.index)
     }
 }

@@ -39,6 +39,8 @@
 // Loops instead of `array::map`: its closure would be a function of its own, compiled
 // without the caller's instruction set.
 
+use std::ops::Range;
+
 use super::columns::Columns;
 use super::rows::{Decoded, RowBlock, RowKind, Rows};
 use super::vector::Vector;
@@ -50,53 +52,48 @@ use crate::num::{Bf16, F32};
 /// block of their values stay in a core's second cache.
 const CHUNK: usize = 256;
 
-/// Continues the walks of all rows with all columns: `out += rows · bᵀ`.
+/// Continues the walks of some rows with all columns: `out += rows · bᵀ`.
 /// Returns how many blocks (a row, a panel, a block of K) took the scalar text.
 ///
 /// # Shape
-/// `b`: `[n, k]`; `out`: `[m, n]`.
+/// `b`: `[n, k]`; `out`: `[range.len(), n]`.
 #[inline(always)]
 pub(super) fn product<V: Vector<L>, const N: usize, const L: usize, const W: usize>(
     rows: &Rows<'_>,
-    decoded: &Decoded<N>,
+    parts: &[Decoded<N>],
+    range: Range<usize>,
     b: &[Bf16],
     out: &mut [F32],
 ) -> usize {
     let (m, k) = (rows.count(), rows.k);
     let n = b.len() / k;
-    let fraction_bits = 23 + i32::from(rows.profile.neab);
+    let finite = parts.iter().all(Decoded::finite);
     let mut columns = Columns::<N, L, W>::new();
-    let mut c = vec![Lanes([[0.0; L]; 4]); m.min(CHUNK)];
+    let mut c = vec![Lanes([[0.0; L]; 4]); range.len().min(CHUNK)];
     let mut escapes = 0;
     for first in (0..n).step_by(W) {
         let width = W.min(n - first);
         let b = &b[first * k..(first + width) * k];
-        for chunk in (0..m).step_by(CHUNK) {
-            let chunk = chunk..m.min(chunk + CHUNK);
+        for (index, out) in out.chunks_mut(CHUNK * n).enumerate() {
+            let start = range.start + index * CHUNK;
+            let chunk = start..range.end.min(start + CHUNK);
             let c = &mut c[..chunk.len()];
-            let out = &mut out[chunk.start * n..chunk.end * n];
-            let mut bounds = Bounds::new(decoded.finite, load(c, out, n, first, width));
-            for (index, blocks) in decoded.blocks.chunks_exact(m).enumerate() {
-                let start = index * N;
-                columns.decode(b, k, start, N.min(k - start));
-                let products = Reach::products(decoded.reaches[index], columns.reach);
-                bounds.extend(products, columns.finite, (start + N) as u64);
-                let mut step = Step {
-                    rows,
-                    first_row: chunk.start,
-                    start,
-                    b,
-                    columns: &columns,
-                    fraction_bits,
-                    escapes: 0,
-                };
-                let blocks = &blocks[chunk.clone()];
-                if bounds.known {
-                    step.block::<V, false>(blocks, c);
-                } else {
-                    step.block::<V, true>(blocks, c);
+            let mut bounds = Bounds::new(finite, load(c, out, n, first, width));
+            let mut start = 0;
+            for part in parts {
+                for (blocks, &reach) in part.blocks.chunks_exact(m).zip(&part.reaches) {
+                    columns.decode(b, k, start, N.min(k - start));
+                    let products = Reach::products(reach, columns.reach);
+                    bounds.extend(products, columns.finite, (start + N) as u64);
+                    let step = Step { rows, first_row: chunk.start, start, b, columns: &columns };
+                    let blocks = &blocks[chunk.clone()];
+                    escapes += if bounds.known {
+                        step.block::<V, false>(blocks, c)
+                    } else {
+                        step.block::<V, true>(blocks, c)
+                    };
+                    start += N;
                 }
-                escapes += step.escapes;
             }
             store(c, out, n, first, width);
         }
@@ -185,24 +182,25 @@ struct Step<'a, const N: usize, const L: usize, const W: usize> {
     start: usize,
     b: &'a [Bf16],
     columns: &'a Columns<N, L, W>,
-    fraction_bits: i32,
-    escapes: usize,
 }
 
 impl<const N: usize, const L: usize, const W: usize> Step<'_, N, L, W> {
-    /// Adds the block to every row; `LOOK` unless [`Bounds::known`].
+    /// Adds the block to every row; `LOOK` unless [`Bounds::known`]. Returns the
+    /// number of escapes.
     #[inline(always)]
     fn block<V: Vector<L>, const LOOK: bool>(
-        &mut self,
+        &self,
         blocks: &[RowBlock<N>],
         c: &mut [Lanes<L>],
-    ) {
+    ) -> usize {
         let columns = self.columns;
+        let fraction_bits = 23 + i32::from(self.rows.profile.neab);
+        let mut escapes = 0;
         for (row, (block, c)) in blocks.iter().zip(c).enumerate() {
             let ordinary = match (block.kind, columns.finite) {
                 (RowKind::Ordinary, true) => match (block.reach, columns.reach) {
                     (Some(a), Some(b)) => {
-                        fma::<V, N, L, W, LOOK>(block, columns, (a, b), self.fraction_bits, c)
+                        fma::<V, N, L, W, LOOK>(block, columns, (a, b), fraction_bits, c)
                     }
                     (None, _) | (_, None) => true,
                 },
@@ -210,15 +208,16 @@ impl<const N: usize, const L: usize, const W: usize> Step<'_, N, L, W> {
                 (RowKind::Odd, _) | (_, false) => false,
             };
             if !ordinary {
+                escapes += 1;
                 self.escape(row, c);
             }
         }
+        escapes
     }
 
     /// The scalar text for one row of the chunk.
     #[cold]
-    fn escape(&mut self, row: usize, c: &mut Lanes<L>) {
-        self.escapes += 1;
+    fn escape(&self, row: usize, c: &mut Lanes<L>) {
         let k = self.rows.k;
         let (start, end) = (self.start, k.min(self.start + N));
         let row = (self.first_row + row) * k;

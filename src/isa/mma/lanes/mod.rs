@@ -28,9 +28,11 @@ mod tests;
 mod transpose;
 mod vector;
 
-pub use rows::Rows;
+pub use rows::{Part, Rows};
 
-pub(super) use rows::Blocks;
+pub(super) use rows::{Blocks, Undecoded};
+
+use std::ops::Range;
 
 use crate::num::{Bf16, F32};
 use vector::Vector;
@@ -84,37 +86,38 @@ impl Reach {
     }
 }
 
-/// Continues the walks of all rows with all columns, through arrays.
-pub(super) fn portable(rows: &Rows<'_>, b: &[Bf16], out: &mut [F32]) -> usize {
+/// Continues the walks of some rows with all columns, through arrays.
+pub(super) fn portable(rows: &Rows<'_>, range: Range<usize>, b: &[Bf16], out: &mut [F32]) -> usize {
     choose::<portable::Portable<{ portable::LANES }>, { portable::LANES }, { 4 * portable::LANES }>(
-        rows, b, out,
+        rows, range, b, out,
     )
 }
 
 /// The same through AVX2; must be inlined into a function compiled for it.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-pub(super) fn avx2(rows: &Rows<'_>, b: &[Bf16], out: &mut [F32]) -> usize {
-    choose::<avx2::Avx2, { avx2::LANES }, { 4 * avx2::LANES }>(rows, b, out)
+pub(super) fn avx2(rows: &Rows<'_>, range: Range<usize>, b: &[Bf16], out: &mut [F32]) -> usize {
+    choose::<avx2::Avx2, { avx2::LANES }, { 4 * avx2::LANES }>(rows, range, b, out)
 }
 
 /// The same through AVX-512; must be inlined into a function compiled for it.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-pub(super) fn avx512(rows: &Rows<'_>, b: &[Bf16], out: &mut [F32]) -> usize {
-    choose::<avx512::Avx512, { avx512::LANES }, { 4 * avx512::LANES }>(rows, b, out)
+pub(super) fn avx512(rows: &Rows<'_>, range: Range<usize>, b: &[Bf16], out: &mut [F32]) -> usize {
+    choose::<avx512::Avx512, { avx512::LANES }, { 4 * avx512::LANES }>(rows, range, b, out)
 }
 
 /// Runs the kernel for the profile's block length.
 #[inline(always)]
 fn choose<V: Vector<L>, const L: usize, const W: usize>(
     rows: &Rows<'_>,
+    range: Range<usize>,
     b: &[Bf16],
     out: &mut [F32],
 ) -> usize {
     match rows.blocks() {
-        Blocks::Eight(decoded) => kernel::product::<V, 8, L, W>(rows, decoded, b, out),
-        Blocks::Sixteen(decoded) => kernel::product::<V, 16, L, W>(rows, decoded, b, out),
-        Blocks::Scalar => rows.walk_scalar(b, out),
+        Blocks::Eight(parts) => kernel::product::<V, 8, L, W>(rows, parts, range, b, out),
+        Blocks::Sixteen(parts) => kernel::product::<V, 16, L, W>(rows, parts, range, b, out),
+        Blocks::Scalar => rows.walk_scalar(range, b, out),
     }
 }

@@ -1,5 +1,7 @@
 //! Rows of A, decoded once for all panels.
 
+use std::ops::Range;
+
 use super::columns::{biased_exponent, deficit};
 use super::{NO_PRODUCT, Reach};
 use crate::isa::mma::{MmaProfile, Rounding, block_fma};
@@ -15,24 +17,126 @@ pub struct Rows<'a> {
     blocks: Blocks,
 }
 
-/// Decoded blocks.
+/// Decoded blocks, in parts that follow each other along K.
 pub(in crate::isa::mma) enum Blocks {
     /// Blocks of eight products.
-    Eight(Decoded<8>),
+    Eight(Vec<Decoded<8>>),
     /// Blocks of sixteen products.
-    Sixteen(Decoded<16>),
+    Sixteen(Vec<Decoded<16>>),
     /// The profile is outside the fast path's proof.
     Scalar,
 }
 
-/// All blocks of all rows.
+/// A stretch of [`PART`] blocks of K of all rows, decoded: parts are independent, so
+/// threads can share the work.
+pub struct Part(Kind);
+
+enum Kind {
+    Eight(Decoded<8>),
+    Sixteen(Decoded<16>),
+}
+
+/// Blocks of K in a part.
+const PART: usize = 16;
+
+/// Decoded blocks of all rows.
 pub(in crate::isa::mma) struct Decoded<const N: usize> {
     /// Block-major: all rows of the first block of K come first.
     pub(super) blocks: Vec<RowBlock<N>>,
     /// For each block of K, the exponents of its nonzero values in all rows.
     pub(super) reaches: Vec<Option<Reach>>,
+}
+
+impl<const N: usize> Decoded<N> {
     /// No infinity, no NaN.
-    pub(super) finite: bool,
+    pub(super) fn finite(&self) -> bool {
+        self.reaches.iter().flatten().all(|reach| reach.largest < 128)
+    }
+}
+
+/// What is to be decoded.
+#[derive(Clone, Copy)]
+pub(in crate::isa::mma) struct Undecoded<'a> {
+    codes: &'a [Bf16],
+    k: usize,
+    profile: MmaProfile,
+}
+
+impl<'a> Undecoded<'a> {
+    /// # Panics
+    /// If `k` is zero or `codes` is not a whole number of rows.
+    pub(in crate::isa::mma) fn new(profile: &MmaProfile, codes: &'a [Bf16], k: usize) -> Self {
+        assert!(k > 0 && codes.len().is_multiple_of(k), "{} codes in rows of {k}", codes.len());
+        Self { codes, k, profile: *profile }
+    }
+
+    /// Length of a block, if the proof in `kernel` holds for the profile, as it does
+    /// for every bf16 profile.
+    fn block_length(&self) -> Option<usize> {
+        let fraction_bits = 23 + i32::from(self.profile.neab);
+        let proven = self.profile.rounding == Rounding::TowardZeroF32
+            && (23..=25).contains(&fraction_bits)
+            && self.profile.min_alignment_exponent <= -126
+            && matches!(self.profile.n_fma, 8 | 16);
+        proven.then_some(usize::from(self.profile.n_fma))
+    }
+
+    /// Number of parts.
+    pub(in crate::isa::mma) fn parts(&self) -> usize {
+        self.block_length().map_or(0, |n| self.k.div_ceil(n * PART))
+    }
+
+    /// Decodes one part; compiled for the caller's instruction set.
+    #[inline(always)]
+    pub(in crate::isa::mma) fn part(&self, index: usize) -> Part {
+        Part(match self.block_length() {
+            Some(8) => Kind::Eight(self.decode(index)),
+            Some(_) | None => Kind::Sixteen(self.decode(index)),
+        })
+    }
+
+    #[inline(always)]
+    fn decode<const N: usize>(&self, index: usize) -> Decoded<N> {
+        let (codes, k) = (self.codes, self.k);
+        let fraction_bits = (23 + i32::from(self.profile.neab)) as u32;
+        let first = index * PART;
+        let (m, count) = (codes.len() / k, PART.min(k.div_ceil(N) - first));
+        let mut blocks = vec![RowBlock::EMPTY; count * m];
+        let mut reaches = Vec::with_capacity(count);
+        for (index, blocks) in blocks.chunks_exact_mut(m.max(1)).enumerate() {
+            let start = (first + index) * N;
+            let mut reach = None;
+            for (block, row) in blocks.iter_mut().zip(codes.chunks_exact(k)) {
+                if let Some(codes) = row[start..].first_chunk() {
+                    block.decode(codes, fraction_bits);
+                } else {
+                    let mut codes = [Bf16::ZERO; N];
+                    codes[..k - start].copy_from_slice(&row[start..]);
+                    block.decode(&codes, fraction_bits);
+                }
+                reach = Reach::join(reach, block.reach);
+            }
+            reaches.push(reach);
+        }
+        Decoded { blocks, reaches }
+    }
+
+    /// The rows of all parts, in order.
+    pub(in crate::isa::mma) fn assemble(self, parts: Vec<Part>) -> Rows<'a> {
+        let (mut eight, mut sixteen) = (Vec::new(), Vec::new());
+        for part in parts {
+            match part.0 {
+                Kind::Eight(part) => eight.push(part),
+                Kind::Sixteen(part) => sixteen.push(part),
+            }
+        }
+        let blocks = match self.block_length() {
+            Some(8) => Blocks::Eight(eight),
+            Some(_) => Blocks::Sixteen(sixteen),
+            None => Blocks::Scalar,
+        };
+        Rows { codes: self.codes, k: self.k, profile: self.profile, blocks }
+    }
 }
 
 /// One row's part of one block of K.
@@ -60,29 +164,7 @@ pub(super) enum RowKind {
     Odd,
 }
 
-impl<'a> Rows<'a> {
-    /// Decodes the rows of `codes`, each `k` long; compiled for the caller's
-    /// instruction set.
-    ///
-    /// # Panics
-    /// If `k` is zero or `codes` is not a whole number of rows.
-    #[inline(always)]
-    pub(in crate::isa::mma) fn new(profile: &MmaProfile, codes: &'a [Bf16], k: usize) -> Self {
-        assert!(k > 0 && codes.len().is_multiple_of(k), "{} codes in rows of {k}", codes.len());
-        // The proof in `kernel` needs these; every bf16 profile has them.
-        let fraction_bits = 23 + i32::from(profile.neab);
-        let proven = profile.rounding == Rounding::TowardZeroF32
-            && (23..=25).contains(&fraction_bits)
-            && profile.min_alignment_exponent <= -126;
-        let fraction_bits = fraction_bits as u32;
-        let blocks = match profile.n_fma {
-            8 if proven => Blocks::Eight(Decoded::new(codes, k, fraction_bits)),
-            16 if proven => Blocks::Sixteen(Decoded::new(codes, k, fraction_bits)),
-            _ => Blocks::Scalar,
-        };
-        Self { codes, k, profile: *profile, blocks }
-    }
-
+impl Rows<'_> {
     /// Number of rows.
     pub fn count(&self) -> usize {
         self.codes.len() / self.k
@@ -93,48 +175,29 @@ impl<'a> Rows<'a> {
         self.k
     }
 
-    /// Continues all walks with the scalar text; returns the number of blocks.
-    pub(in crate::isa::mma) fn walk_scalar(&self, b: &[Bf16], out: &mut [F32]) -> usize {
-        let n = b.len() / self.k;
+    /// Continues the walks of some rows with the scalar text; returns the number of
+    /// blocks.
+    pub(in crate::isa::mma) fn walk_scalar(
+        &self,
+        range: Range<usize>,
+        b: &[Bf16],
+        out: &mut [F32],
+    ) -> usize {
+        let (n, k) = (b.len() / self.k, self.k);
         let n_fma = usize::from(self.profile.n_fma);
-        for (a, out) in self.codes.chunks_exact(self.k).zip(out.chunks_exact_mut(n)) {
-            for (b, c) in b.chunks_exact(self.k).zip(out) {
+        let codes = &self.codes[range.start * k..range.end * k];
+        for (a, out) in codes.chunks_exact(k).zip(out.chunks_exact_mut(n)) {
+            for (b, c) in b.chunks_exact(k).zip(out) {
                 for (a, b) in a.chunks(n_fma).zip(b.chunks(n_fma)) {
                     *c = block_fma(&self.profile, a, b, *c);
                 }
             }
         }
-        out.len() * self.k.div_ceil(n_fma)
+        out.len() * k.div_ceil(n_fma)
     }
 
     pub(in crate::isa::mma) fn blocks(&self) -> &Blocks {
         &self.blocks
-    }
-}
-
-impl<const N: usize> Decoded<N> {
-    #[inline(always)]
-    fn new(codes: &[Bf16], k: usize, fraction_bits: u32) -> Self {
-        let (m, count) = (codes.len() / k, k.div_ceil(N));
-        let mut blocks = vec![RowBlock::EMPTY; count * m];
-        let mut reaches = Vec::with_capacity(count);
-        for (index, blocks) in blocks.chunks_exact_mut(m.max(1)).enumerate() {
-            let start = index * N;
-            let mut reach = None;
-            for (block, row) in blocks.iter_mut().zip(codes.chunks_exact(k)) {
-                if let Some(codes) = row[start..].first_chunk() {
-                    block.decode(codes, fraction_bits);
-                } else {
-                    let mut codes = [Bf16::ZERO; N];
-                    codes[..k - start].copy_from_slice(&row[start..]);
-                    block.decode(&codes, fraction_bits);
-                }
-                reach = Reach::join(reach, block.reach);
-            }
-            reaches.push(reach);
-        }
-        let finite = reaches.iter().flatten().all(|reach| reach.largest < 128);
-        Self { blocks, reaches, finite }
     }
 }
 

@@ -277,20 +277,24 @@ fn profiles() -> Vec<(String, MmaProfile)> {
         .to_vec()
 }
 
+fn decoded<'a>(simd: Simd, profile: &MmaProfile, case: &'a Case) -> Rows<'a> {
+    simd.rows(profile, &case.a, case.k, |parts, part| (0..parts).map(part).collect())
+}
+
 /// Every form this machine runs, and the widest panel compiled portably, so that
 /// its lane count is tested without AVX-512.
 fn all_forms(profile: &MmaProfile, case: &Case, expected: &[F32], what: &str) -> usize {
     let mut escapes = 0;
     for simd in Simd::available() {
-        let rows = simd.rows(profile, &case.a, case.k);
+        let rows = decoded(simd, profile, case);
         let mut out = case.c.clone();
-        escapes = simd.walk_into(&rows, &case.b, &mut out);
+        escapes = simd.walk_into(&rows, 0..rows.count(), &case.b, &mut out);
         assert_eq!(out, expected, "{what}, {}", simd.name());
     }
     let mut out = case.c.clone();
-    let rows = Simd::PORTABLE.rows(profile, &case.a, case.k);
+    let rows = decoded(Simd::PORTABLE, profile, case);
     assert!(!matches!(rows.blocks(), Blocks::Scalar), "{what}: the profile is outside the proof");
-    choose::<portable::Portable<16>, 16, 64>(&rows, &case.b, &mut out);
+    choose::<portable::Portable<16>, 16, 64>(&rows, 0..rows.count(), &case.b, &mut out);
     assert_eq!(out, expected, "{what}, 64 lanes");
     escapes
 }
@@ -424,6 +428,24 @@ fn rows_beyond_a_chunk_and_late_odd_blocks_agree() {
             case.a[290 * 96 + 60] = Bf16(special);
             let expected = scalar(&profile, &case);
             all_forms(&profile, &case, &expected, &format!("{id} {special:04x}"));
+        }
+    }
+}
+
+#[test]
+fn a_range_of_rows_gives_their_part_of_the_whole() {
+    for (id, profile) in profiles() {
+        let (m, n) = (600, 5);
+        let case = Realistic.case(&mut Random(29), m, n, 40);
+        let expected = scalar(&profile, &case);
+        for simd in Simd::available() {
+            let rows = decoded(simd, &profile, &case);
+            for range in [0..m, 0..1, 3..4, 17..290, 255..256, 299..600, 600..600] {
+                let of_range = range.start * n..range.end * n;
+                let mut out = case.c[of_range.clone()].to_vec();
+                simd.walk_into(&rows, range.clone(), &case.b, &mut out);
+                assert_eq!(out, expected[of_range], "{id} {} {range:?}", simd.name());
+            }
         }
     }
 }
