@@ -25,7 +25,7 @@ pub use attention::{AttentionReport, AttentionRequest, Heads, LengthReport, atte
 pub use calibrate::{Calibration, calibrate};
 pub use decimal::{Decimal, per_second, quotient};
 pub use forward::{ForwardReport, ForwardRequest, Logits, Memory, Operation, forward};
-pub use gemm::{FormRatio, FormReport, GemmReport, GemmRequest, Shape, ShapeReport, gemm};
+pub use gemm::{FormReport, GemmReport, GemmRequest, ProfileReport, Shape, ShapeReport, gemm};
 pub use hash::{HashReport, hash};
 pub use machine::Machine;
 pub use mufu::{FunctionReport, MufuReport, SliceReport, mufu};

@@ -67,39 +67,45 @@ fn table(report: &GemmReport) -> String {
         report.yardstick
     );
     for shape in &report.shapes {
-        let sgemm = shape.sgemm_gmac_per_s;
-        let _ = writeln!(text, "\n{}: {} rounds, sgemm {}", shape.shape, shape.rounds, pair(sgemm));
+        let _ = writeln!(text, "\n{}", shape.shape);
         let _ = writeln!(
             text,
-            "  {:<8} {:<8} {:>15} {:>15} {:>7} {:>15} {:>12} {:>8}",
-            "profile", "form", "one core", "of sgemm", "", "all cores", "times one", "A Ge/s"
+            "  {:<8} {:<8} {:>15} {:>16} {:>15} {:>15} {:>8}",
+            "form", "profile", "one core", "of sgemm", "all cores", "times one", "A Ge/s"
         );
         for form in &shape.forms {
-            let (one, all) = (form.one_core_gmac_per_s, form.all_cores_gmac_per_s);
-            let (ratio, scaling) = (form.ratio_to_sgemm, form.scaling);
-            let _ = writeln!(
+            for profile in &form.profiles {
+                let (ratio, scaling) = (profile.ratio_to_sgemm, profile.scaling);
+                let _ = writeln!(
+                    text,
+                    "  {:<8} {:<8} {:>15} {:>16} {:>15} {:>15} {:>8}",
+                    form.simd,
+                    profile.profile,
+                    pair(profile.one_core_gmac_per_s),
+                    pair(ratio),
+                    pair(profile.all_cores_gmac_per_s),
+                    format!("{:.2} ({:.2})", scaling.best, scaling.median),
+                    profile.decode_gelem_per_s.best,
+                );
+            }
+            let _ = write!(
                 text,
-                "  {:<8} {:<8} {:>15} {:>15.4} {:>7} {:>15} {:>12.2} {:>8}",
-                form.profile,
+                "  {:<8} {:<8} {:>15} in {} rounds",
                 form.simd,
-                pair(one),
-                ratio.best,
-                format!("({:.4})", ratio.median),
-                pair(all),
-                scaling.best,
-                form.decode_gelem_per_s.best,
+                "sgemm",
+                pair(form.sgemm_gmac_per_s),
+                form.rounds
             );
+            if let Some(ratio) = form.ampere_to_hopper {
+                let _ = write!(text, "; a100 over h200 {}", pair(ratio));
+            }
+            text.push('\n');
         }
-        for form in &shape.ampere_to_hopper {
-            let (simd, ratio) = (form.simd, form.ratio);
-            let _ =
-                writeln!(text, "  a100 over h200, {simd}: {:.3} ({:.3})", ratio.best, ratio.median);
-        }
-        if let Some(form) = shape.forms.first() {
+        if let Some(profile) = shape.forms.first().and_then(|form| form.profiles.first()) {
             let _ = writeln!(
                 text,
                 "  checked: {} outputs of each against the scalar text ({} GMAC/s), the forms against each other in full",
-                form.compared_with_scalar_text, form.scalar_text_gmac_per_s
+                profile.compared_with_scalar_text, profile.scalar_text_gmac_per_s
             );
         }
     }
