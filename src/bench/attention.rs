@@ -2,17 +2,16 @@
 
 use std::hint::black_box;
 
-use rayon::prelude::*;
 use serde::Serialize;
 
 use super::rounds::{Budget, Checked, Figures, alternate};
-use super::{BenchError, SCALAR, bf16, operands};
+use super::{BenchError, SCALAR, bf16, one_thread, operands};
+use crate::engine::heads::Attention;
 use crate::isa::mma::Simd;
 use crate::num::Bf16;
 use crate::recipe::RecipeError;
 use crate::recipe::attention::HeadRows;
 use crate::recipe::attention::flash2::flash2_row;
-use crate::recipe::attention::flash2_rows::{flash2_rows, own_tiles};
 use crate::recipe::gemm::Walk;
 
 /// What to measure.
@@ -129,30 +128,36 @@ impl Layer {
         let width = self.heads.query * HEAD_DIM;
         let blank = vec![Bf16::ZERO; rows * width];
         let what = format!("attention of {rows} rows at {} keys", self.length);
-        // One fault for all calls: operands do not change between them.
-        self.rows_into(rows, &mut blank.clone())?;
         let sample = self.sample(rows)?;
         let expected = sample.iter().flat_map(|(first, head)| {
             head.iter().enumerate().map(move |(index, &x)| (first + index, x))
         });
-        let threads = rayon::ThreadPoolBuilder::new().num_threads(1).build();
-        let threads = threads
-            .map_err(|error| BenchError::Threads { threads: 1, reason: error.to_string() })?;
-        let mut whole = blank.clone();
-        threads.install(|| self.rows_into(rows, &mut whole))?;
-        let one_core = |out: &mut [Bf16]| {
-            // Refused operands would have ended the first call.
-            let _ = threads.install(|| self.rows_into(rows, black_box(out)));
+        let positions: Vec<usize> = (self.length - rows..self.length).collect();
+        let attention = Attention {
+            queries: &self.queries[(self.length - rows) * width..],
+            keys: &self.keys,
+            values: &self.values,
+            positions: &positions,
+            query_heads: self.heads.query,
+            kv_heads: self.heads.key_value,
+            head_dim: HEAD_DIM,
         };
+        let one = one_thread()?;
+        let whole = one.install(|| attention.compute(&self.walk))?;
         let all_cores = |out: &mut [Bf16]| {
-            let _ = self.rows_into(rows, black_box(out));
+            // Operands that are refused ended the call above.
+            if let Ok(found) = black_box(attention).compute(&self.walk) {
+                out.copy_from_slice(&found);
+            }
         };
+        let one_core = |out: &mut [Bf16]| one.install(|| all_cores(out));
+        let others = whole.iter().copied().enumerate();
         let mut works = [
             Checked::new(&what, SCALAR, expected, blank.clone(), one_core)?,
             Checked::new(
                 &format!("{what}, all cores"),
-                "one core's outputs",
-                whole.iter().copied().enumerate(),
+                "one core's output",
+                others,
                 blank,
                 all_cores,
             )?,
@@ -173,44 +178,6 @@ impl Layer {
             all_cores_gmac_per_s: all_cores.rate(multiply_adds),
             scaling: all_cores.speed_ratio(one_core),
         })
-    }
-
-    /// Computes the last `rows` rows, divided as the emulator divides them: rows
-    /// whose own key is in one tile, a key/value head at a time.
-    fn rows_into(&self, rows: usize, out: &mut [Bf16]) -> Result<(), RecipeError> {
-        let Heads { query, key_value } = self.heads;
-        let (group, width) = (query / key_value, query / key_value * HEAD_DIM);
-        let first = self.length - rows;
-        let positions: Vec<usize> = (first..self.length).collect();
-        let tiles = own_tiles(&positions);
-        let start = |row: usize, head: usize| (row * key_value + head) * width;
-        let work: Vec<(usize, &[usize])> = tiles
-            .iter()
-            .rev()
-            .flat_map(|rows| (0..key_value).map(move |head| (head, rows.as_slice())))
-            .collect();
-        let results: Result<Vec<Vec<Bf16>>, RecipeError> = work
-            .par_iter()
-            .map(|&(head, rows)| {
-                let queries: Vec<Bf16> = rows
-                    .iter()
-                    .flat_map(|&row| &self.queries[start(first + row, head)..][..width])
-                    .copied()
-                    .collect();
-                let positions: Vec<usize> =
-                    rows.iter().flat_map(|&row| vec![positions[row]; group]).collect();
-                let mut out = vec![Bf16::ZERO; queries.len()];
-                let (keys, values) = self.cache(head)?;
-                flash2_rows(&self.walk, &queries, keys, values, &positions, &mut out)?;
-                Ok(out)
-            })
-            .collect();
-        for ((head, rows), result) in work.into_iter().zip(results?) {
-            for (&row, result) in rows.iter().zip(result.chunks_exact(width)) {
-                out[start(row, head)..][..width].copy_from_slice(result);
-            }
-        }
-        Ok(())
     }
 
     /// Heads of some rows by the scalar text, the last row among them, and where

@@ -5,11 +5,10 @@
 
 use std::time::{Duration, Instant};
 
-use rayon::prelude::*;
-
 use super::operands::{activations, weights};
+use crate::engine::product::linear;
 use crate::isa::mma::{MmaProfile, Simd};
-use crate::num::{F32, sha256};
+use crate::num::{Bf16, sha256};
 use crate::recipe::gemm::Walk;
 
 /// Rates as amounts and the times they took.
@@ -49,13 +48,10 @@ pub fn calibrate(profile: &MmaProfile, simd: Simd, m: usize, k: usize) -> Calibr
     let n = COLUMNS * PANELS_A_THREAD * threads;
     let (a, b) = (activations(1, m, k), weights(2, n, k));
     let walk = Walk::new(profile, simd);
-    let product = || {
-        let rows = walk.rows(&a, k);
-        b.par_chunks(COLUMNS * k).for_each(|b| {
-            let mut out = vec![F32::ZERO; m * (b.len() / k)];
-            walk.continue_into(&rows, b, &mut out);
-            std::hint::black_box(&out);
-        });
+    let mut out = vec![Bf16::ZERO; m * n];
+    let mut product = || {
+        linear(&walk, &a, &b, k, &mut out);
+        std::hint::black_box(&out);
     };
     product(); // threads are started and caches filled
     let (products, product_nanos) = repeat(PRODUCTS, product);
@@ -73,7 +69,7 @@ pub fn calibrate(profile: &MmaProfile, simd: Simd, m: usize, k: usize) -> Calibr
 }
 
 /// How often something was done, and how long that took.
-fn repeat(duration: Duration, work: impl Fn()) -> (u64, u64) {
+fn repeat(duration: Duration, mut work: impl FnMut()) -> (u64, u64) {
     let begun = Instant::now();
     let mut count = 0;
     loop {

@@ -124,6 +124,12 @@ fn same<T: PartialEq + Debug>(
     Ok(compared)
 }
 
+/// One thread for work that is divided between the threads of a pool.
+fn one_thread() -> Result<rayon::ThreadPool, BenchError> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+    pool.map_err(|error| BenchError::Threads { threads: 1, reason: error.to_string() })
+}
+
 /// The bf16 block FMA of a profile.
 fn bf16(id: &str) -> Result<MmaProfile, BenchError> {
     let refused = |problem: String| BenchError::Profile { id: id.into(), problem };

@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use rayon::prelude::*;
 
+use super::heads::Attention;
+use super::product::linear;
 use super::{Engine, EngineError, Group};
 use crate::isa::mma::{MmaProfile, Simd};
 use crate::model::Weights;
-use crate::num::{Bf16, Data, F32, Tensor};
+use crate::num::{Bf16, Data, Tensor};
 use crate::plan::{CacheSlot, Op, Operand, Step};
-use crate::recipe::attention::HeadRows;
-use crate::recipe::attention::flash2_rows::{flash2_rows, own_tiles};
 use crate::recipe::elementwise::{self, SiluTable};
 use crate::recipe::gemm::Walk;
 use crate::recipe::rope::{AngleTable, InverseFrequencies, rope_row};
@@ -72,44 +72,9 @@ impl<'a> Emulator<'a> {
         if weight.len() != n * k || n == 0 || k == 0 || !x.len().is_multiple_of(k) {
             return Err(fault(step, "weight and input do not fit"));
         }
-        let m = x.len() / k;
-        let mut out = vec![Bf16::ZERO; m * n];
-        let height = height(m);
-        for (x, out) in x.chunks(height * k).zip(out.chunks_mut(height * n)) {
-            self.product(x, &weight, (n, k), out);
-        }
+        let mut out = vec![Bf16::ZERO; x.len() / k * n];
+        linear(&self.walk, x, &weight, k, &mut out);
         Ok(out)
-    }
-
-    /// `out = round(x · weightᵀ)`, in parallel over blocks of the output.
-    fn product(&self, x: &[Bf16], weight: &[Bf16], (n, k): (usize, usize), out: &mut [Bf16]) {
-        let m = x.len() / k;
-        let rows =
-            self.walk.rows_by(x, k, |parts, part| (0..parts).into_par_iter().map(part).collect());
-        let panels = n.div_ceil(PANEL);
-        let height = band(m, panels);
-        let mut blocks: Vec<Vec<&mut [Bf16]>> = Vec::new();
-        blocks.resize_with(m.div_ceil(height) * panels, Vec::new);
-        for (blocks, band) in blocks.chunks_mut(panels).zip(out.chunks_mut(height * n)) {
-            for row in band.chunks_mut(n) {
-                for (block, columns) in blocks.iter_mut().zip(row.chunks_mut(PANEL)) {
-                    block.push(columns);
-                }
-            }
-        }
-        blocks.into_par_iter().enumerate().for_each(|(index, block)| {
-            let (band, panel) = (index / panels, index % panels);
-            let weight = &weight[panel * PANEL * k..n.min((panel + 1) * PANEL) * k];
-            let width = weight.len() / k;
-            let range = band * height..band * height + block.len();
-            let mut accumulators = vec![F32::ZERO; block.len() * width];
-            self.walk.continue_some_into(&rows, range, weight, &mut accumulators);
-            for (out, row) in block.into_iter().zip(accumulators.chunks_exact(width)) {
-                for (out, &c) in out.iter_mut().zip(row) {
-                    *out = Bf16::round(c);
-                }
-            }
-        });
     }
 
     fn rope(
@@ -146,47 +111,19 @@ impl<'a> Emulator<'a> {
         &self,
         group: &Group<'_>,
         q: &[Bf16],
-        (q_heads, kv_heads, head_dim): (usize, usize, usize),
+        (query_heads, kv_heads, head_dim): (usize, usize, usize),
     ) -> Result<Vec<Bf16>, EngineError> {
         let step = group.step();
-        let keys = self.cache(step, 1)?;
-        let values = self.cache(step, 2)?;
-        let positions = group.positions();
-        // Query heads of a key/value head lie side by side.
-        let heads = q_heads / kv_heads;
-        let width = heads * head_dim;
-        let start = |row: usize, kv_head: usize| (row * kv_heads + kv_head) * width;
-        let tiles = own_tiles(&positions);
-        // The last tile's rows see most keys; begun first, they are not waited for.
-        let work: Vec<(usize, &[usize])> = tiles
-            .iter()
-            .rev()
-            .flat_map(|rows| (0..kv_heads).map(move |kv_head| (kv_head, rows.as_slice())))
-            .collect();
-        let results: Result<Vec<Vec<Bf16>>, RecipeError> = work
-            .par_iter()
-            .map(|&(kv_head, rows)| {
-                let keys = HeadRows::new(keys, kv_heads, kv_head, head_dim)?;
-                let values = HeadRows::new(values, kv_heads, kv_head, head_dim)?;
-                let of_head = rows.iter().map(|&row| &q[start(row, kv_head)..][..width]);
-                let q: Vec<Bf16> = of_head.flatten().copied().collect();
-                let positions: Vec<usize> = rows
-                    .iter()
-                    .flat_map(|&row| std::iter::repeat_n(positions[row], heads))
-                    .collect();
-                let mut out = vec![Bf16::ZERO; q.len()];
-                flash2_rows(&self.walk, &q, keys, values, &positions, &mut out)?;
-                Ok(out)
-            })
-            .collect();
-        let results = results.map_err(|error| refused(step, &error))?;
-        let mut out = vec![Bf16::ZERO; q.len()];
-        for ((kv_head, rows), result) in work.into_iter().zip(results) {
-            for (&row, result) in rows.iter().zip(result.chunks_exact(width)) {
-                out[start(row, kv_head)..][..width].copy_from_slice(result);
-            }
-        }
-        Ok(out)
+        let attention = Attention {
+            queries: q,
+            keys: self.cache(step, 1)?,
+            values: self.cache(step, 2)?,
+            positions: &group.positions(),
+            query_heads,
+            kv_heads,
+            head_dim,
+        };
+        attention.compute(&self.walk).map_err(|error| refused(step, &error))
     }
 
     /// Stores the rows of a kept output at their positions.
@@ -333,47 +270,6 @@ impl Engine for Emulator<'_> {
         Ok(Cow::Borrowed(buffer))
     }
 }
-
-/// Rows that one thread computes at a time: all, or so few that every thread finds
-/// several blocks of the output, but not fewer than pay for decoding the weights.
-fn band(m: usize, panels: usize) -> usize {
-    let bands = (4 * rayon::current_num_threads()).div_ceil(panels);
-    m.div_ceil(bands).max(BAND).min(m.max(1))
-}
-
-/// Least rows of a band.
-const BAND: usize = 64;
-
-/// Output columns that one thread computes at a time.
-const PANEL: usize = 64;
-
-/// Most rows of a product computed together. They bound the decoded rows (43 MB at
-/// k = 9728) and keep a panel's accumulators (128 KiB) in a core's own cache; for
-/// more rows the weight is read again, which costs a hundredth of the product.
-const ROWS: usize = 512;
-
-/// Rows of a product of `m` rows that are computed together. Parts are of equal
-/// height: a low one would cost as much to read the weight.
-fn height(m: usize) -> usize {
-    m.div_ceil(readings(m)).max(1)
-}
-
-/// How often a product of `m` rows reads its weight.
-pub fn readings(m: usize) -> usize {
-    m.div_ceil(ROWS).max(1)
-}
-
-/// Bytes that a product `[m, k] · [n, k]ᵀ` needs beside its operands and output.
-pub fn scratch_bytes(m: usize, n: usize, k: usize, threads: usize) -> u64 {
-    let height = height(m);
-    let decoded = height * k * DECODED_BYTES;
-    let panels = height * n.div_ceil(PANEL) * size_of::<&mut [Bf16]>();
-    let accumulators = threads * height * PANEL * size_of::<F32>();
-    (decoded + panels + accumulators) as u64
-}
-
-/// Bytes of one decoded element of A, of the form that takes most.
-const DECODED_BYTES: usize = 8;
 
 fn fault(step: &Step, what: &str) -> EngineError {
     EngineError::Operand { step: step.name.clone(), what: what.into() }

@@ -7,7 +7,9 @@
 pub mod cuda;
 pub mod emulator;
 pub mod generate;
+pub mod heads;
 pub mod memory;
+pub mod product;
 mod schedule;
 
 pub use schedule::run;

@@ -7,8 +7,8 @@ use super::admission::{Admitted, admit};
 use super::environment::Refusal;
 use super::report::{Report, Subject, Verdict};
 use super::{Anchor, identity, prepare};
-use crate::engine::emulator;
 use crate::engine::memory;
+use crate::engine::product;
 use crate::model::ModelError;
 use crate::model::content::{CONFIG, Configuration};
 use crate::model::files::ModelFile;
@@ -145,7 +145,7 @@ fn cost(plans: &[Plan], threads: usize) -> Cost {
         if let Op::Linear { k } = step.op {
             let rows: usize = plans.iter().filter_map(|p| p.steps.get(index)).map(|s| s.rows).sum();
             let weight = (step.columns * k * step.dtype.size_bytes()) as u64;
-            cost.read_bytes += weight * emulator::readings(rows) as u64;
+            cost.read_bytes += weight * product::readings(rows) as u64;
         }
     }
     cost.memory_bytes = memory::peak_bytes(plans, threads);

@@ -7,11 +7,10 @@ mod shape;
 use std::hint::black_box;
 use std::time::Instant;
 
-use rayon::prelude::*;
-
 use super::decimal::{Decimal, per_second};
 use super::rounds::{Budget, Checked, Times, alternate};
-use super::{BenchError, SCALAR, bf16, operands, same, sgemm};
+use super::{BenchError, SCALAR, bf16, one_thread, operands, same, sgemm};
+use crate::engine::product::linear;
 use crate::isa::mma::{MmaProfile, Simd};
 use crate::num::{Bf16, F32};
 use crate::recipe::gemm::{Walk, walk};
@@ -80,33 +79,31 @@ impl Product {
         budget: Budget,
     ) -> Result<FormReport, BenchError> {
         let Self { shape, a, b, profiles } = self;
+        let one = &one_thread()?;
         let mut works = vec![sgemm::sgemm(a, b, shape.k)];
         let mut between_forms = Vec::new();
         for (index, (id, mma, oracle)) in profiles.iter().enumerate() {
             let what = format!("{id} {shape} {}", simd.name());
             let walk = Walk::new(mma, simd);
-            let one_core = move |out: &mut [F32]| {
-                out.fill(F32::ZERO);
-                walk.continue_into(&walk.rows(black_box(a), shape.k), black_box(b), out);
-            };
-            let mut whole = vec![F32::ZERO; shape.m * shape.n];
-            one_core(&mut whole);
+            let mut whole = walk.single_walk(a, b, shape.m, shape.n, shape.k);
             let others = first.get(index).into_iter().flatten().copied();
             between_forms.push(same(&what, "first form", others.enumerate(), &whole)?);
-            // The threads' panels are compared in full with the one core's product.
-            let panels = in_panels(&whole, *shape);
+            same(&what, SCALAR, oracle.sample.iter().copied(), &whole)?;
             if first.len() == index {
                 first.push(whole.clone());
             }
-            let sample = oracle.sample.iter().copied();
-            works.push(Checked::new(&what, SCALAR, sample, whole, one_core)?);
-            works.push(Checked::new(
-                &format!("{what}, all cores"),
-                "one core's product",
-                panels.iter().copied().enumerate(),
-                vec![F32::ZERO; panels.len()],
-                move |out| all_cores(walk, black_box(a), black_box(b), *shape, out),
-            )?);
+            // What is timed ends in bf16; the check of all bits was on the accumulators.
+            let rounded: Vec<Bf16> = whole.drain(..).map(Bf16::round).collect();
+            let product =
+                move |out: &mut [Bf16]| linear(&walk, black_box(a), black_box(b), shape.k, out);
+            let one_core = move |out: &mut [Bf16]| one.install(|| product(out));
+            for (threads, work) in
+                [("one core", Box::new(one_core) as Work<'_>), ("all cores", Box::new(product))]
+            {
+                let (what, blank) = (format!("{what}, {threads}"), vec![Bf16::ZERO; rounded.len()]);
+                let expected = rounded.iter().copied().enumerate();
+                works.push(Checked::new(&what, "rounded accumulator", expected, blank, work)?);
+            }
             works.push(Checked::yardstick(move || {
                 drop(black_box(walk.rows(black_box(a), shape.k)));
             }));
@@ -152,6 +149,9 @@ impl Product {
     }
 }
 
+/// A product that may be timed.
+type Work<'a> = Box<dyn FnMut(&mut [Bf16]) + 'a>;
+
 /// Outputs of the scalar text at places spread over the product.
 struct Oracle {
     sample: Vec<(usize, F32)>,
@@ -180,35 +180,9 @@ impl Oracle {
     }
 }
 
-/// A product divided as the emulator divides it: A decoded once, then panels of
-/// columns on all threads, each into its own part of `out`.
-fn all_cores(walk: Walk, a: &[Bf16], b: &[Bf16], shape: Shape, out: &mut [F32]) {
-    let rows = walk.rows(a, shape.k);
-    b.par_chunks(PANEL * shape.k).zip(out.par_chunks_mut(PANEL * shape.m)).for_each(
-        |(panel, out)| {
-            out.fill(F32::ZERO);
-            walk.continue_into(&rows, panel, out);
-        },
-    );
-}
-
-/// A row-major product in the order in which [`all_cores`] leaves it.
-fn in_panels(product: &[F32], shape: Shape) -> Vec<F32> {
-    let Shape { m, n, .. } = shape;
-    let mut out = Vec::with_capacity(m * n);
-    for start in (0..n).step_by(PANEL) {
-        for row in product.chunks_exact(n) {
-            out.extend_from_slice(&row[start..n.min(start + PANEL)]);
-        }
-    }
-    out
-}
-
 /// The profiles whose ratio is reported.
 const HOPPER: &str = "h200";
 const AMPERE: &str = "a100";
-/// Output columns that one thread computes at a time, as in `engine::emulator`.
-const PANEL: usize = 64;
 /// Multiply-adds of the scalar text for a check: it does about 7·10^7 a second.
 const SAMPLE: usize = 16_000_000;
 
@@ -217,15 +191,6 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-
-    #[test]
-    fn panels_are_the_product_in_another_order() {
-        let shape = Shape { m: 2, n: 70, k: 1 };
-        let product: Vec<F32> = (0..140).map(F32).collect();
-        let panels = in_panels(&product, shape);
-        assert_eq!(panels[..65], [&product[..64], &product[70..71]].concat());
-        assert_eq!(panels[128..], [&product[64..70], &product[134..]].concat());
-    }
 
     #[test]
     fn every_form_is_compared_in_full_and_with_the_scalar_text() {

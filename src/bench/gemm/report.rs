@@ -55,9 +55,9 @@ pub struct ProfileReport {
     pub compared_between_forms: usize,
     /// The scalar text on one core, GMAC/s, measured once while checking.
     pub scalar_text_gmac_per_s: Decimal,
-    /// One core, GMAC/s; decoding A included.
+    /// A linear step on one core, GMAC/s: decoding of A and rounding included.
     pub one_core_gmac_per_s: Figures,
-    /// All threads, GMAC/s; A is decoded on one of them.
+    /// A linear step on all threads, GMAC/s.
     pub all_cores_gmac_per_s: Figures,
     /// All threads over one core.
     pub scaling: Figures,
