@@ -1,6 +1,7 @@
 //! The command tree. Everything that touches files, the environment or the
 //! terminal is here; verdicts are made in `verify`.
 
+mod allocator;
 mod bench;
 mod conformance;
 mod digests;
@@ -75,6 +76,7 @@ enum Command {
 ///
 /// A panic in a command ends in one sentence and exit code 70.
 pub fn main() -> ExitCode {
+    allocator::keep_freed_memory();
     let cli = Cli::parse();
     fault::install();
     if cli.json && cli.quiet {
