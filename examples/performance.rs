@@ -31,7 +31,12 @@ fn main() -> Result<(), Failed> {
     draw(&spec.join("figures/seconds_per_token.svg"), &curve)?;
     let page = spec.join("performance.md");
     let mut text = std::fs::read_to_string(&page)?;
-    for (mark, content) in [("runs", table_of_runs(&runs)), ("profile", profile(&curve))] {
+    let tables = [
+        ("runs", table_of_runs(&runs)),
+        ("generated", generated(&runs)),
+        ("profile", profile(&curve)),
+    ];
+    for (mark, content) in tables {
         text = replaced(&text, mark, &content)?;
     }
     std::fs::write(&page, text)?;
@@ -172,6 +177,36 @@ fn table_of_runs(runs: &[Run]) -> String {
             run.gmac_per_s,
             run.machine
         );
+    }
+    text
+}
+
+/// What a generated token costs beside a prompt's token with its logits.
+fn generated(runs: &[Run]) -> String {
+    let mut text = String::from(
+        "| model | prompt | generated | seconds a generated token | seconds a prompt token, logits of all | ratio |\n\
+         |---|---|---|---|---|---|\n",
+    );
+    for run in runs.iter().filter(|run| run.generated > 1 && run.logits == "last") {
+        let same = |logits: &str| {
+            let mut same = runs.iter().rev().filter(|other| {
+                (&other.model, other.prompt, other.generated) == (&run.model, run.prompt, 1)
+            });
+            same.find(|other| other.logits == logits)
+        };
+        if let (Some(prompt), Some(all)) = (same("last"), same("all")) {
+            // The prompt's run has generated one token too.
+            let each = (run.seconds - prompt.seconds) / (run.generated - 1) as f64;
+            let _ = writeln!(
+                text,
+                "| {} | {} | {} | {each:.4} | {:.4} | {:.2} |",
+                run.model,
+                run.prompt,
+                run.generated,
+                all.per_position(),
+                each / all.per_position()
+            );
+        }
     }
     text
 }
