@@ -13,7 +13,7 @@
 //! | verdict: the ordered list of checks | [`verify`] | the trust file |
 //!
 //! Each module uses those above it in this table only. [`conformance`] runs vector
-//! files against the instruction layer, [`bench`] measures speed, [`data`] embeds
+//! files against the instruction layer, [`mod@bench`] measures speed, [`data`] embeds
 //! kernels and catalogues, [`cli`] is the command line.
 //!
 //! ```no_run
