@@ -54,17 +54,19 @@ fn accumulator() -> impl Strategy<Value = u32> {
     prop_oneof![
         4 => Just(0),
         2 => any::<u32>(),
-        1 => Just(0x407f_ffff),                     // just below 4: the limit of i32
+        1 => Just(0x3fff_ffff), // just below 2: with the largest block, past i32
         1 => 0x7f00_0000u32..0x7f80_0000,           // near overflow
         1 => 0u32..0x0100_0000,                     // subnormal and least normal
     ]
 }
 
-/// Rows of codes. Some repeat one code, some are pairs that cancel.
+/// Rows of codes. Some repeat one code, some the largest significand (a block of them
+/// times another is the largest sum there is), some are pairs that cancel.
 fn rows(count: usize, k: usize) -> impl Strategy<Value = Vec<u16>> {
     let row = prop_oneof![
         5 => proptest::collection::vec(code(), k),
         1 => code().prop_map(move |code| vec![code; k]),
+        1 => Just(vec![0x3fff; k]),
         1 => proptest::collection::vec(code(), k).prop_map(|mut row| {
             for pair in row.chunks_exact_mut(2) {
                 pair[1] = pair[0] ^ 0x8000;
@@ -161,6 +163,32 @@ proptest! {
                 }
             }
             prop_assert_eq!(&out, &whole, "{}", simd.name());
+        }
+    }
+}
+
+#[test]
+fn the_largest_sum_there_is_passes_i32() {
+    // Σ |p| = 63.5 · 2^25 and an accumulator just below 2 · 2^25 whose exponent is that of
+    // the products, so that the window does not move: beyond 2^31 − 1. With an exponent
+    // more the window moves up and everything fits.
+    for c in [0x3fff_ffff, 0x4000_0000, 0x407f_ffff] {
+        for sign in [0u16, 0x8000] {
+            let case = Case {
+                profile: "h200".into(),
+                m: 1,
+                n: 1,
+                k: 16,
+                a: vec![0x3fff | sign; 16],
+                b: vec![0x3fff; 16],
+                c: vec![c | u32::from(sign) << 16],
+            };
+            let expected = case.scalar();
+            for simd in Simd::available() {
+                let mut out = case.c();
+                Walk::new(&case.mma(), simd).walk_into(&case.a(), &case.b(), 16, &mut out);
+                assert_eq!(out, expected, "{c:08x} {sign:04x} {}", simd.name());
+            }
         }
     }
 }
