@@ -207,8 +207,12 @@ impl ModelFile {
     pub(super) fn identity(&self) -> Option<Identity> {
         let real = self.opened.link.as_ref().map_or(&self.opened.path, |link| &link.real);
         let (path, modified) = (real.to_str()?.to_owned(), self.opened.stamp.modified?);
-        let age = self.opened.opened_at.duration_since(modified);
-        let settled = age.is_ok_and(|age| age >= SETTLED);
+        // Both times: a copy may bring an old time of modification along, and then
+        // only the inode's time tells that the content came a moment ago.
+        let settled = [Some(modified), self.opened.stamp.changed()].into_iter().all(|time| {
+            let age = time.and_then(|time| self.opened.opened_at.duration_since(time).ok());
+            age.is_some_and(|age| age >= SETTLED)
+        });
         Some(Identity { path, stamp: self.opened.stamp.text()?, settled })
     }
 
@@ -279,6 +283,18 @@ impl Stamp {
 }
 
 impl Stamp {
+    /// When the inode was last changed; `None` where the system has no inodes.
+    fn changed(&self) -> Option<SystemTime> {
+        #[cfg(unix)]
+        {
+            let (_, _, seconds, nanos) = self.inode;
+            let since = Duration::new(u64::try_from(seconds).ok()?, u32::try_from(nanos).ok()?);
+            SystemTime::UNIX_EPOCH.checked_add(since)
+        }
+        #[cfg(not(unix))]
+        None
+    }
+
     /// The stamp as text; `None` where the system has no inodes.
     fn text(&self) -> Option<String> {
         #[cfg(unix)]

@@ -9,8 +9,8 @@
 //! hold, the block is computed by the scalar text instead, so results never depend
 //! on which path was taken.
 //!
-//! The kernel is written once over [`vector::Vector`] and compiled for each
-//! instruction set (`isa::mma::dispatch`): [`portable`] arrays, and on x86-64
+//! The kernel is written once over `vector::Vector` and compiled for each
+//! instruction set (`isa::mma::dispatch`): `portable` arrays, and on x86-64
 //! AVX2 and AVX-512 intrinsics. Two operand layouts: [`Rows`] for A, made
 //! once and used by every panel, and `Columns` for B, made once a panel and block
 //! and used by every row.

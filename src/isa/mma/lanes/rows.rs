@@ -27,7 +27,7 @@ pub(in crate::isa::mma) enum Blocks {
     Scalar,
 }
 
-/// A stretch of [`PART`] blocks of K of all rows, decoded: parts are independent, so
+/// A stretch of 16 blocks of K of all rows, decoded: parts are independent, so
 /// threads can share the work.
 pub struct Part(Kind);
 

@@ -210,7 +210,11 @@ impl Family {
             },
             LargeEdge => wide(r.number(240, 14)),
             Overflow | ProductOverflow => wide(r.number(245, 10)),
-            MaximalSignificands => (r.next() as u32 & 0x8000_0000) | 0x407f_ffff,
+            MaximalSignificands => {
+                // Just below 4, an exponent above the products', and just below 2, theirs.
+                let largest = if r.below(2) == 0 { 0x407f_ffff } else { 0x3fff_ffff };
+                (r.next() as u32 & 0x8000_0000) | largest
+            }
             Sparse => {
                 if r.below(2) == 0 {
                     r.next() as u32 & 0x8000_0000
@@ -388,9 +392,12 @@ fn a_sum_near_the_end_of_i32_is_right_on_both_sides_of_the_limit() {
     for fraction in (0..=127).step_by(3) {
         let mut a = vec![most; 16];
         a[3] = Bf16(0x3f80 | fraction);
-        let case = Case { a, b: vec![most; 16], c: vec![F32(0x407f_ffff)], k: 16 };
-        let expected = scalar(&hopper, &case);
-        all_forms(&hopper, &case, &expected, &format!("fraction {fraction}"));
+        for c in [0x407f_ffff, 0x3fff_ffff] {
+            let (a, b) = (a.clone(), vec![most; 16]);
+            let case = Case { a, b, c: vec![F32(c)], k: 16 };
+            let expected = scalar(&hopper, &case);
+            all_forms(&hopper, &case, &expected, &format!("fraction {fraction}, {c:08x}"));
+        }
     }
 }
 
@@ -455,9 +462,11 @@ fn sixteen_maximal_significands_are_left_to_the_scalar_text() {
     // Σ |p| = 63.5 · 2^25 and c just below 2 · 2^25: beyond 2^31 − 1.
     let (_, hopper) = profiles().swap_remove(0);
     let most = Bf16(0x3fff); // 1.9921875
-    let case = Case { a: vec![most; 16], b: vec![most; 16], c: vec![F32(0x407f_ffff)], k: 16 };
-    let expected = scalar(&hopper, &case);
-    assert_eq!(all_forms(&hopper, &case, &expected, "maximal"), 1);
+    for c in [0x407f_ffff, 0x3fff_ffff] {
+        let case = Case { a: vec![most; 16], b: vec![most; 16], c: vec![F32(c)], k: 16 };
+        let expected = scalar(&hopper, &case);
+        assert_eq!(all_forms(&hopper, &case, &expected, "maximal"), 1);
+    }
 }
 
 #[test]
