@@ -20,7 +20,9 @@ type Failed = Box<dyn Error>;
 fn main() -> Result<(), Failed> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("spec");
     let spec = std::env::args().nth(1).map_or(own, PathBuf::from);
-    let lines = std::fs::read_to_string(spec.join("evidence/performance.jsonl"))?;
+    let records = spec.join("evidence/performance.jsonl");
+    let lines = std::fs::read_to_string(&records)
+        .map_err(|error| format!("{}: {error}", records.display()))?;
     let runs: Vec<Run> = lines.lines().map(Run::read).collect::<Result<_, _>>()?;
     std::fs::create_dir_all(spec.join("figures"))?;
 
@@ -47,7 +49,9 @@ fn main() -> Result<(), Failed> {
 #[derive(Clone, Debug)]
 struct Run {
     model: String,
-    machine: String,
+    /// What a measurement depends on besides the run: processor, threads, form.
+    setup: String,
+    load: String,
     logits: String,
     prompt: u64,
     generated: u64,
@@ -80,13 +84,13 @@ impl Run {
         };
         Ok(Self {
             model: text(&json, "model")?,
-            machine: format!(
-                "{}, {} threads, {}, load {}",
+            setup: format!(
+                "{}, {} threads, {}",
                 text(machine, "cpu")?,
                 machine["threads"],
-                text(&json, "simd")?,
-                machine["load"].as_str().unwrap_or("unknown")
+                text(&json, "simd")?
             ),
+            load: machine["load"].as_str().unwrap_or("unknown").to_owned(),
             logits: text(&json, "logits")?,
             prompt: count("prompt_tokens")?,
             generated: count("generated")?,
@@ -109,11 +113,15 @@ impl Run {
     }
 }
 
-/// Prompts with one token generated, of the model of the last report, by length.
+/// Prompts with one token generated, of the model and setup of the last report, by
+/// length.
 fn prompts(runs: &[Run]) -> Vec<Run> {
     let Some(last) = runs.last() else { return Vec::new() };
-    let of_prompt =
-        |run: &&Run| run.model == last.model && run.logits == "last" && run.generated == 1;
+    let of_prompt = |run: &&Run| {
+        (&run.model, &run.setup) == (&last.model, &last.setup)
+            && run.logits == "last"
+            && run.generated == 1
+    };
     let by_length: BTreeMap<u64, &Run> =
         runs.iter().filter(of_prompt).map(|run| (run.positions, run)).collect();
     by_length.into_values().cloned().collect()
@@ -159,15 +167,15 @@ fn draw(path: &Path, curve: &[Run]) -> Result<(), Failed> {
 
 fn table_of_runs(runs: &[Run]) -> String {
     let mut text = String::from(
-        "| model | prompt | generated | rows of logits | seconds | seconds a position | GMAC/s | anonymous memory, MiB | machine |\n\
-         |---|---|---|---|---|---|---|---|---|\n",
+        "| model | prompt | generated | rows of logits | seconds | seconds a position | GMAC/s | anonymous memory, MiB | machine | load |\n\
+         |---|---|---|---|---|---|---|---|---|---|\n",
     );
     for run in runs {
         let memory = run.memory.map_or("–".to_owned(), |bytes| (bytes >> 20).to_string());
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {:.2} | {:.4} | {:.2} | {memory} | {} |",
+            "| {} | {} | {} | {} | {:.2} | {:.4} | {:.2} | {memory} | {} | {} |",
             run.model,
             run.prompt,
             run.generated,
@@ -175,7 +183,8 @@ fn table_of_runs(runs: &[Run]) -> String {
             run.seconds,
             run.per_position(),
             run.gmac_per_s,
-            run.machine
+            run.setup,
+            run.load
         );
     }
     text
@@ -190,7 +199,8 @@ fn generated(runs: &[Run]) -> String {
     for run in runs.iter().filter(|run| run.generated > 1 && run.logits == "last") {
         let same = |logits: &str| {
             let mut same = runs.iter().rev().filter(|other| {
-                (&other.model, other.prompt, other.generated) == (&run.model, run.prompt, 1)
+                (&other.model, &other.setup) == (&run.model, &run.setup)
+                    && (other.prompt, other.generated) == (run.prompt, 1)
             });
             same.find(|other| other.logits == logits)
         };

@@ -44,7 +44,7 @@ struct Cli {
     #[arg(long, short, global = true)]
     quiet: bool,
     /// Threads of the emulator [default: all cores]; the bits do not depend on it.
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     #[command(subcommand)]
     command: Command,

@@ -26,7 +26,7 @@ pub enum ModelError {
         reason: String,
     },
     /// No folder has the name that was asked for.
-    #[error("model {name} not found; looked in {}", list(.looked, "no folder, as none is configured"))]
+    #[error("there is no model named {name}; looked in {}", list(.looked, "no folder, as none is configured"))]
     NotFound {
         /// The name as given.
         name: String,

@@ -1,4 +1,7 @@
-//! A folder that appears whole or not at all.
+//! A folder that appears whole or not at all at its place.
+//!
+//! A process that is killed leaves `NAME.PID.partial` beside it, which is safe to
+//! delete.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;

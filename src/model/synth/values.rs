@@ -28,7 +28,7 @@ enum Form {
 }
 
 impl Rule {
-    /// The rule of a tensor, chosen by its published name (S3).
+    /// The rule of a tensor, chosen by its published name (S5, S6).
     pub(super) fn of(seed: u64, name: &str, shape: &[usize], hidden: usize) -> Self {
         let columns = shape.last().copied().unwrap_or(1).max(1);
         let form = if shape.len() == 1 {
@@ -138,7 +138,7 @@ fn bell(h: u64) -> i64 {
     2 * sum as i64 - 4 * 0xffff
 }
 
-/// S5: a factor `significand/128 · 2^exponent` with a power-law tail: each octave
+/// S3: a factor `significand/128 · 2^exponent` with a power-law tail: each octave
 /// up or down is four times rarer than the one before.
 fn spread(h: u64, octaves: u32) -> (u64, i32) {
     let distance = ((h >> 8).trailing_zeros() / 2).min(octaves) as i32;
@@ -159,7 +159,7 @@ fn channels(seed: u64, hidden: usize) -> Vec<usize> {
     (0..hidden.div_ceil(CHANNEL_EVERY)).map(|i| (hash(key, i) % hidden as u64) as usize).collect()
 }
 
-/// S7: how much larger a massive row is: 32 to 95 times.
+/// S6: how much larger a massive row is: 32 to 95 times.
 fn massive_factor(row_hash: u64) -> u64 {
     32 + (row_hash >> 58)
 }
