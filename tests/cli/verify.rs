@@ -194,7 +194,7 @@ fn the_name_in_a_transcript_finds_a_model_but_opens_no_path() {
     let file = home.path("t.cbor");
     let ended = end(home.attest(&["verify", text(&file)]).current_dir(tiny()));
     assert_eq!(ended.exit, 5, "{}", ended.stdout);
-    assert!(ended.stdout.contains("model model not found"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("there is no model named model"), "{}", ended.stdout);
     // The same name where the user keeps models.
     let ended = end(home.attest(&["verify", text(&file)]).env("ATTEST_MODELS", tiny()));
     assert_eq!(ended.exit, 0, "{}", ended.stdout);

@@ -97,11 +97,11 @@ fn says_where_it_looked() {
     let site = Site::new();
     assert_eq!(
         site.message("absent"),
-        "model absent not found; looked in folder absent, ROOT/first/absent, \
+        "there is no model named absent; looked in folder absent, ROOT/first/absent, \
          ROOT/second/absent, Hugging Face cache ROOT/hub"
     );
     let nowhere = Places::default().resolve("absent").unwrap_err();
-    assert_eq!(nowhere.to_string(), "model absent not found; looked in folder absent");
+    assert_eq!(nowhere.to_string(), "there is no model named absent; looked in folder absent");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn a_revision_that_is_a_path_is_not_followed() {
         fs::write(refs.join("main"), revision).unwrap();
         assert_eq!(
             site.message("tiny"),
-            "model tiny not found; looked in folder tiny, ROOT/first/tiny, ROOT/second/tiny, \
+            "there is no model named tiny; looked in folder tiny, ROOT/first/tiny, ROOT/second/tiny, \
              Hugging Face cache ROOT/hub, ROOT/hub/models--Qwen--Tiny (no snapshot of main)",
             "{revision:?}"
         );
