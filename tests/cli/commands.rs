@@ -109,7 +109,11 @@ fn doctor_says_what_is_there_and_what_is_not() {
     let json = end(&mut home.attest(&["doctor", "--json", "--model", text(&model)])).json();
     assert!(json["key_file"].as_str().unwrap().ends_with("key.pem"), "{json}");
     assert!(json["model"].as_str().unwrap().contains("2 layers"), "{json}");
-    fails(&mut home.attest(&["doctor", "--model", "absent"]), 5, &["absent not found"]);
+    fails(
+        &mut home.attest(&["doctor", "--model", "absent"]),
+        5,
+        &["there is no model named absent"],
+    );
 }
 
 fn vectors() -> PathBuf {

@@ -194,7 +194,7 @@ fn a_missing_model_lists_the_places() {
     home.write("prompt.txt", PROMPT);
     let mut command = home.attest(&run("qwen3-4b", &[]));
     command.env("ATTEST_MODELS", "/nowhere/models").env("HF_HUB_CACHE", "/nowhere/hub");
-    let words = ["qwen3-4b not found", "/nowhere/models/qwen3-4b", "/nowhere/hub"];
+    let words = ["there is no model named qwen3-4b", "/nowhere/models/qwen3-4b", "/nowhere/hub"];
     fails(&mut command, 5, &words);
 }
 

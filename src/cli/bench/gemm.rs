@@ -21,7 +21,7 @@ pub(super) struct Args {
     /// of Qwen3-4B.
     #[arg(long, value_name = "SET", conflicts_with = "shape")]
     shapes: Option<Set>,
-    /// One form of the lanes [default: all that run here; for a set, the widest].
+    /// One form of the lanes [default: all that run here but `portable`; for a set, the widest].
     #[arg(long, value_name = "FORM")]
     simd: Option<String>,
     #[command(flatten)]
