@@ -13,7 +13,7 @@ pub(super) struct Args {
     /// Values of each function in a round.
     #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(1..))]
     values: u32,
-    /// One form of the slices [default: all that run here].
+    /// One form of the slices [default: all that run here but `portable`].
     #[arg(long, value_name = "FORM")]
     simd: Option<String>,
     #[command(flatten)]
