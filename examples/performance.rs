@@ -131,10 +131,13 @@ fn prompts(runs: &[Run]) -> Vec<Run> {
 fn draw(path: &Path, curve: &[Run]) -> Result<(), Failed> {
     let longest = curve.iter().map(|run| run.positions).max().unwrap_or(1) as f64;
     let slowest = curve.iter().map(Run::per_position).fold(0.0, f64::max);
+    let caption = curve
+        .first()
+        .map_or_else(String::new, |run| format!("Re-execution of {} on {}", run.model, run.setup));
     let area = SVGBackend::new(path, (720, 420)).into_drawing_area();
     area.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&area)
-        .caption("Re-execution: seconds a token", ("sans-serif", 20))
+        .caption(caption, ("sans-serif", 16))
         .margin(16)
         .x_label_area_size(44)
         .y_label_area_size(64)
@@ -144,7 +147,7 @@ fn draw(path: &Path, curve: &[Run]) -> Result<(), Failed> {
         .x_desc("tokens of the prompt")
         .y_desc("seconds a token")
         .x_label_formatter(&|x| format!("{x:.0}"))
-        .y_label_formatter(&|y| format!("{y:.2}"))
+        .y_label_formatter(&|y| format!("{y:.3}"))
         .light_line_style(WHITE)
         .draw()?;
     for (name, color, left_out) in
