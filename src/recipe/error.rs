@@ -42,6 +42,29 @@ pub enum RecipeError {
         /// What the row is shared among.
         shared_among: &'static str,
     },
+    /// A split of K that is none.
+    #[error("split-K in {slices} slices is not covered: it needs at least 2")]
+    SplitCount {
+        /// The slices given.
+        slices: u8,
+    },
+    /// A split of a K that ends inside a tile: a defect of public record of the
+    /// library (facebookexperimental/triton #2767).
+    #[error(
+        "split-K of {k} columns is not modelled: k is no multiple of 64, where the library can lose the last terms"
+    )]
+    SplitTail {
+        /// Length of the dot products.
+        k: usize,
+    },
+    /// More slices than whole tiles fill.
+    #[error("split-K of {k} columns in {slices} slices is not covered: the last would be empty")]
+    SplitEmpty {
+        /// Length of the dot products.
+        k: usize,
+        /// The slices given.
+        slices: u8,
+    },
     /// A head size other than the one whose order was measured.
     #[error("{op}: head size {head_dim} is not covered, only 128")]
     HeadDim {

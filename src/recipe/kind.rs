@@ -1,5 +1,7 @@
 //! Every known instruction order, as data: the *how* of a step.
 
+use super::split_k::K_TILE;
+
 /// How a step's result is computed, down to the order of its roundings.
 ///
 /// A recipe is part of a plan, and so of the plan's digest. Engines execute the
@@ -17,6 +19,12 @@ pub enum Recipe {
     /// One accumulator from +0, K ascending in blocks, rounded to bf16 at the
     /// end ([`super::gemm`]).
     SingleWalk,
+    /// K in slices of whole tiles of 64: a walk each from +0, added left to right in
+    /// binary32, rounded to bf16 at the end ([`super::split_k`]).
+    SplitKWorkspaceF32 {
+        /// Slices of K, at least 2.
+        slices: u8,
+    },
     /// CUDA's `cosf` and `sinf`, bf16 tables, bf16 products and sum
     /// ([`super::rope`]).
     RopeBf16,
@@ -33,6 +41,21 @@ pub enum Recipe {
     LowestIndex,
 }
 
+impl Recipe {
+    /// Reads the recipe of a matrix product from the text that `Display` writes, and
+    /// from no other spelling; `None` also for fewer than two slices.
+    pub fn product_from_text(text: &str) -> Option<Self> {
+        let slices = text.strip_prefix("split_k_workspace_f32(slices=");
+        let slices = slices.and_then(|rest| rest.split(',').next()?.parse().ok());
+        let recipe = match slices {
+            Some(slices) => Self::SplitKWorkspaceF32 { slices },
+            None => Self::SingleWalk,
+        };
+        // One spelling each: no signs, no leading zeros, nothing before or after.
+        (slices.is_none_or(|slices| slices >= 2) && recipe.to_string() == text).then_some(recipe)
+    }
+}
+
 impl std::fmt::Display for Recipe {
     /// The form that plans, catalogues and transcripts carry.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -40,10 +63,46 @@ impl std::fmt::Display for Recipe {
             Self::Copy => f.write_str("copy"),
             Self::RowReduction { lanes } => write!(f, "row_reduction(lanes={lanes},vector=4)"),
             Self::SingleWalk => f.write_str("single_walk"),
+            Self::SplitKWorkspaceF32 { slices } => {
+                write!(f, "split_k_workspace_f32(slices={slices},k_tile={K_TILE})")
+            }
             Self::RopeBf16 => f.write_str("rope_bf16"),
             Self::Flash2 { kv_tile } => write!(f, "flash2(kv_tile={kv_tile})"),
             Self::Elementwise => f.write_str("elementwise"),
             Self::LowestIndex => f.write_str("lowest_index"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_have_one_spelling() {
+        let split = |slices| Some(Recipe::SplitKWorkspaceF32 { slices });
+        // (text, recipe)
+        let cases = [
+            ("single_walk", Some(Recipe::SingleWalk)),
+            ("split_k_workspace_f32(slices=3,k_tile=64)", split(3)),
+            ("split_k_workspace_f32(slices=255,k_tile=64)", split(255)),
+            ("split_k_workspace_f32(slices=256,k_tile=64)", None),
+            ("split_k_workspace_f32(slices=1,k_tile=64)", None),
+            ("split_k_workspace_f32(slices=03,k_tile=64)", None),
+            ("split_k_workspace_f32(slices=+3,k_tile=64)", None),
+            ("split_k_workspace_f32(slices=3,k_tile=32)", None),
+            ("split_k_workspace_f32(slices=3, k_tile=64)", None),
+            ("split_k_workspace_f32(slices=3,k_tile=64) ", None),
+            ("split_k_workspace_f32(slices=3)", None),
+            ("split_k_workspace_f32", None),
+            (" single_walk", None),
+            ("Single_Walk", None),
+            ("elementwise", None),
+            ("", None),
+        ];
+        for (text, recipe) in cases {
+            assert_eq!(Recipe::product_from_text(text), recipe, "{text:?}");
+            assert!(recipe.is_none_or(|recipe| recipe.to_string() == text), "{text:?}");
         }
     }
 }

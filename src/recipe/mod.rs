@@ -20,6 +20,7 @@ pub mod libdevice;
 pub mod reduce;
 pub mod rms_norm;
 pub mod rope;
+pub mod split_k;
 
 pub use error::RecipeError;
 pub use kind::Recipe;

@@ -209,6 +209,7 @@ fn order(step: &Step) -> Result<RowReduction, BenchError> {
         }
         Recipe::Copy
         | Recipe::SingleWalk
+        | Recipe::SplitKWorkspaceF32 { .. }
         | Recipe::RopeBf16
         | Recipe::Flash2 { .. }
         | Recipe::Elementwise
