@@ -6,13 +6,15 @@ use serde_json::json;
 
 use super::error::Failure;
 use super::output::Output;
+use super::quantity::{bytes, count, duration};
 use super::verify::{self, Args};
 use super::{CommandResult, Exit, produce};
 use crate::bench::{Calibration, Decimal, calibrate, per_second, quotient};
 use crate::isa::mma::Simd;
 use crate::model::content::Configuration;
+use crate::verify::Anchor;
 use crate::verify::forecast::{Cost, Foreseen, Request, forecast};
-use crate::verify::{Anchor, report};
+use crate::verify::report::{self, Verdict};
 
 /// Does the cheap checks, adds up, calibrates and prints. Nothing is verified.
 pub(super) fn run(
@@ -21,6 +23,7 @@ pub(super) fn run(
     anchor: Anchor<'_>,
     output: &Output,
 ) -> CommandResult {
+    let has_store = matches!(anchor, Anchor::Store(_));
     let foreseen = forecast(Request {
         file,
         anchor,
@@ -28,20 +31,24 @@ pub(super) fn run(
         open_config: &|manifest| Configuration::read(&verify::folder(args, manifest)?),
         threads: rayon::current_num_threads(),
     });
-    let Some(cost) = foreseen.cost else {
-        let verdict = foreseen.report.verdict();
-        let text = format!("{}{}\n", rows(&foreseen), verdict.word());
-        output.result(&document(&foreseen, None)?, &text);
-        return Ok(verdict.into());
-    };
-    let (_, _, mma) = produce::contract()?;
-    let simd = Simd::detect();
-    // As many rows as most products will have, within what is computed together.
-    let rates = calibrate(&mma, simd, cost.tokens.min(MOST_ROWS), cost.hidden_size);
-    let estimate = Estimate { cost, rates, simd };
-    let text = format!("{}{}{NOTHING}\n", rows(&foreseen), estimate.text());
-    output.result(&document(&foreseen, Some(&estimate))?, &text);
-    Ok(Exit::Success)
+    let estimate = foreseen.cost.map(Estimate::make).transpose()?;
+    let mut text = rows(&foreseen);
+    if let Some(estimate) = &estimate {
+        let _ = writeln!(text, "{}{NOTHING}", estimate.text());
+    }
+    let verdict = decided(&foreseen);
+    if let Some(verdict) = verdict {
+        let _ = writeln!(text, "{}", verdict.word());
+    }
+    output.result(&document(&foreseen, estimate.as_ref())?, &text);
+    verify::hints(args, has_store, &foreseen.report, output);
+    Ok(verdict.map_or(Exit::Success, Exit::from))
+}
+
+/// The verdict that the finished checks lead to, if one of them failed: whatever an
+/// execution finds, a verification cannot end better.
+fn decided(foreseen: &Foreseen) -> Option<Verdict> {
+    foreseen.report.failures().next().map(|_| foreseen.report.verdict())
 }
 
 /// The checks that were made.
@@ -72,6 +79,15 @@ struct Estimate {
 }
 
 impl Estimate {
+    /// Measures this machine for a second.
+    fn make(cost: Cost) -> Result<Self, Failure> {
+        let (_, _, mma) = produce::contract()?;
+        let simd = Simd::detect();
+        // As many rows as most products will have, within what is computed together.
+        let rates = calibrate(&mma, simd, cost.tokens.min(MOST_ROWS), cost.hidden_size);
+        Ok(Self { cost, rates, simd })
+    }
+
     fn seconds(&self) -> Decimal {
         let nanos = self.rates.nanos(self.cost.multiply_adds(), self.cost.hashed_bytes);
         quotient(nanos, NANOS)
@@ -79,7 +95,6 @@ impl Estimate {
 
     fn text(&self) -> String {
         let Self { cost, rates, simd } = self;
-        let giga = |amount: u64| quotient(amount, GIGA);
         let mut text = String::new();
         // Writing to a String cannot fail.
         let mut line = |name: &str, value: String| {
@@ -89,17 +104,17 @@ impl Estimate {
         line(
             "multiply-adds",
             format!(
-                "{:.1} G: {:.1} G with weights, {:.1} G for logits, {:.1} G in attention",
-                giga(cost.multiply_adds()),
-                giga(cost.linear),
-                giga(cost.logits),
-                giga(cost.attention)
+                "{}: {} with weights, {} for logits, {} in attention",
+                count(cost.multiply_adds()),
+                count(cost.linear),
+                count(cost.logits),
+                count(cost.attention)
             ),
         );
-        let (hashed, read) = (giga(cost.hashed_bytes), giga(cost.read_bytes));
-        line("weights", format!("{hashed:.2} GB hashed, {read:.2} GB read by products"));
-        let memory = giga(cost.memory_bytes);
-        line("memory", format!("about {memory:.2} GB beside the mapped weights"));
+        let (hashed, read) = (bytes(cost.hashed_bytes), bytes(cost.read_bytes));
+        line("weights", format!("{hashed} hashed, {read} read by products"));
+        let memory = bytes(cost.memory_bytes);
+        line("memory", format!("about {memory} beside the mapped weights"));
         let product = per_second(rates.multiply_adds, rates.product_nanos);
         let hash = per_second(rates.hashed_bytes, rates.hash_nanos);
         let (threads, simd) = (rates.threads, simd.name());
@@ -110,7 +125,7 @@ impl Estimate {
                  thread, measured for a second just now"
             ),
         );
-        line("estimate", format!("about {:.0} s, with the weights in memory", self.seconds()));
+        line("estimate", format!("about {}, with the weights in memory", duration(self.seconds())));
         text
     }
 
@@ -144,12 +159,11 @@ fn document(
     estimate: Option<&Estimate>,
 ) -> Result<serde_json::Value, Failure> {
     let internal = |error: serde_json::Error| Failure::new(Exit::Internal, error.to_string());
-    // Without an estimate a check failed, and that is a verdict.
-    let verdict = estimate.is_none().then(|| foreseen.report.verdict());
+    let verdict = decided(foreseen);
     Ok(json!({
         "dry_run": true,
-        "verdict": verdict.map(report::Verdict::word),
-        "exit": verdict.map_or(0, report::Verdict::exit_code),
+        "verdict": verdict.map(Verdict::word),
+        "exit": verdict.map_or(0, Verdict::exit_code),
         "transcript": foreseen.transcript.as_ref().map(|t| t.digest().to_string()),
         "checks": serde_json::to_value(&foreseen.report.checks).map_err(internal)?,
         "cost": estimate.map(Estimate::json),
@@ -159,5 +173,4 @@ fn document(
 const NOTHING: &str = "nothing was verified: a dry run executes and compares nothing";
 /// Rows that the emulator computes together.
 const MOST_ROWS: usize = 512;
-const GIGA: u64 = 1_000_000_000;
 const NANOS: u64 = 1_000_000_000;

@@ -22,6 +22,7 @@ mod paths;
 mod plan;
 mod produce;
 mod progress;
+mod quantity;
 mod run;
 mod verify;
 

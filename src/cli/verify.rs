@@ -18,7 +18,7 @@ use crate::num::{Digest, sha256};
 use crate::plan::PLAN_VERSION;
 use crate::transcript::statement::Artifact;
 use crate::transcript::statement::ModelManifest;
-use crate::verify::report::{Check, Outcome, Verdict};
+use crate::verify::report::{Check, Outcome, Report, Subject, Verdict};
 use crate::verify::trust::{TrustStore, rfc3339};
 use crate::verify::{Anchor, Claim, Request, Verified, verify};
 
@@ -100,17 +100,26 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     });
     drop(progress);
     remembered.save(output);
-    let verdict = done.report.verdict();
     let by = Verifier::describe(trust.as_ref())?;
     output.result(&json(&done, &by)?, &text(&done, &by));
-    if verdict == Verdict::Untrusted && store.is_none() && !args.insecure_accept_any_key {
+    hints(args, store.is_some(), &done.report, output);
+    Ok(done.report.verdict().into())
+}
+
+/// What to do about a report's failures, where the command line can.
+pub(super) fn hints(args: &Args, has_store: bool, report: &Report, output: &Output) {
+    let failed = |subject| report.failures().any(|failed| failed == subject);
+    if failed(Subject::Trust) && !has_store && !args.insecure_accept_any_key {
         let place = paths::trust().map_or_else(
             || "trust.toml in the folder $ATTEST_CONFIG".into(),
             |path| path.display().to_string(),
         );
         output.note(&format!("hint: name a trust file with --trust, or make {place}"));
     }
-    Ok(verdict.into())
+    // Found by the name in the transcript, or not found.
+    if failed(Subject::Model) && args.model.is_none() {
+        output.note("hint: name the folder of the model with --model FOLDER");
+    }
 }
 
 impl From<Verdict> for Exit {
@@ -210,9 +219,9 @@ fn trust_store(args: &Args) -> Result<Option<Trust>, Failure> {
     let bytes = paths::read(&path)?;
     let digest = sha256(&[&bytes]);
     let text = String::from_utf8(bytes)
-        .map_err(|_| Failure::new(Exit::Untrusted, format!("{}: not text", path.display())))?;
+        .map_err(|_| Failure::new(Exit::Usage, format!("{}: not text", path.display())))?;
     let store = TrustStore::from_toml(&text)
-        .map_err(|error| Failure::new(Exit::Untrusted, format!("{}: {error}", path.display())))?;
+        .map_err(|error| Failure::new(Exit::Usage, format!("{}: {error}", path.display())))?;
     Ok(Some(Trust { path, digest, store }))
 }
 
@@ -252,7 +261,7 @@ pub(super) fn row(check: &Check) -> String {
     format!("{:<12} {mark:<7} {}\n", subject(check.subject), plain(detail))
 }
 
-fn subject(subject: crate::verify::report::Subject) -> String {
+fn subject(subject: Subject) -> String {
     serde_json::to_value(subject)
         .ok()
         .and_then(|value| value.as_str().map(str::to_owned))

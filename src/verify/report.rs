@@ -229,8 +229,7 @@ impl Report {
     /// Adds a check, in place of an earlier one of the same subject that did not
     /// fail: a failure is never taken back.
     pub fn push(&mut self, subject: Subject, outcome: Outcome) {
-        let failed = |check: &Check| matches!(check.outcome, Outcome::Failed { .. });
-        if self.checks.iter().any(|check| check.subject == subject && failed(check)) {
+        if self.failures().any(|failed| failed == subject) {
             return;
         }
         self.checks.retain(|check| check.subject != subject);
@@ -246,6 +245,12 @@ impl Report {
         }
         self.checks.sort_by_key(|check| check.subject);
         self
+    }
+
+    /// What failed, in the order of the checks.
+    pub fn failures(&self) -> impl Iterator<Item = Subject> {
+        let failed = |check: &&Check| matches!(check.outcome, Outcome::Failed { .. });
+        self.checks.iter().filter(failed).map(|check| check.subject)
     }
 
     /// The one word.

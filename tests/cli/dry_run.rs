@@ -16,6 +16,9 @@ fn home_with(files: &[&str]) -> Home {
     home
 }
 
+const FILES: [&str; 4] =
+    ["config.json", "generation_config.json", "model.safetensors", "tokenizer.json"];
+
 const DRY_RUN: [&str; 5] = ["verify", "t.cbor", "--model", "model", "--dry-run"];
 
 #[test]
@@ -30,6 +33,10 @@ fn a_dry_run_needs_no_weights_and_says_that_nothing_was_verified() {
         assert!(ended.stdout.lines().any(|l| l.starts_with(line)), "{line}: {}", ended.stdout);
     }
     assert!(!ended.stdout.contains("not reached"), "{}", ended.stdout);
+    let hashed: u64 = FILES.iter().map(|f| fs::metadata(tiny_model().join(f)).unwrap().len()).sum();
+    let hashed = format!("{}.{:03} MB hashed", hashed / 1_000_000, hashed / 1000 % 1000);
+    assert!(ended.stdout.contains(&hashed), "{hashed}: {}", ended.stdout);
+    assert!(!ended.stdout.contains(" 0.0"), "a unit that fits: {}", ended.stdout);
 
     let json = end(home.attest(&DRY_RUN).arg("--json")).json();
     assert_eq!(
@@ -42,8 +49,7 @@ fn a_dry_run_needs_no_weights_and_says_that_nothing_was_verified() {
     let parts = ["linear", "logits", "attention"].map(|part| number(&multiply_adds[part]));
     assert_eq!(parts.iter().sum::<u64>(), number(&multiply_adds["all"]));
     assert_eq!(parts[1], 3 * 1536 * 256, "three tokens were chosen");
-    let files = ["config.json", "generation_config.json", "model.safetensors", "tokenizer.json"];
-    let lengths = files.map(|file| fs::metadata(tiny_model().join(file)).unwrap().len());
+    let lengths = FILES.map(|file| fs::metadata(tiny_model().join(file)).unwrap().len());
     assert_eq!(number(&cost["hashed_bytes"]), lengths.iter().sum::<u64>());
     assert!(cost["estimated_seconds"].as_f64().unwrap() > 0.0);
     assert!(cost["calibration"]["gmac_per_s"].as_f64().unwrap() > 0.0);
@@ -69,3 +75,33 @@ fn what_would_not_be_executed_has_its_verdict_and_no_cost() {
     home.write("t.cbor", "no transcript");
     fails(&home, 4, "MALFORMED", "encoding     FAILED");
 }
+
+#[test]
+fn a_check_that_failed_decides_the_exit_code_beside_the_cost() {
+    let home = home_with(&["config.json"]);
+    let dry = |more: &[&str]| {
+        let ended = end(home.attest(&DRY_RUN).args(more));
+        let json = end(home.attest(&DRY_RUN).args(more).arg("--json")).json();
+        assert_eq!(json["exit"], ended.exit, "{json}");
+        (ended, json)
+    };
+    for (what, more) in
+        [("freshness    FAILED", &["--nonce", "00"][..]), ("trust        FAILED", &[ANYONE])]
+    {
+        let (ended, json) = dry(more);
+        assert_eq!((ended.exit, json["verdict"].as_str()), (3, Some("UNTRUSTED")), "{json}");
+        assert!(ended.stdout.contains(what), "{what}: {}", ended.stdout);
+        assert!(ended.stdout.contains("nothing was verified"), "{}", ended.stdout);
+        assert_eq!(ended.stdout.lines().last(), Some("UNTRUSTED"), "{}", ended.stdout);
+        assert!(json["cost"]["hashed_bytes"].is_u64(), "an execution would begin: {json}");
+    }
+    let (ended, json) = dry(&["--nonce", &"ab".repeat(16)]);
+    assert_eq!((ended.exit, &json["verdict"]), (0, &().into()), "{}", ended.stdout);
+    // Without a trust file nothing would be executed.
+    fs::remove_file(home.config().join("trust.toml")).unwrap();
+    let (ended, json) = dry(&[]);
+    assert_eq!((ended.exit, &json["cost"]), (3, &().into()), "{}", ended.stdout);
+    assert!(ended.stderr.contains("hint: name a trust file"), "{}", ended.stderr);
+}
+
+const ANYONE: &str = "--insecure-accept-any-key";

@@ -152,21 +152,19 @@ fn what_cannot_be_used_is_a_usage_error() {
 }
 
 #[test]
-fn a_trust_file_that_is_none_trusts_nobody() {
+fn a_trust_file_that_cannot_be_used_is_a_usage_error() {
     let home = Home::empty();
     home.write("t.cbor", honest().seal().as_bytes());
     let weak = "0100000000000000000000000000000000000000000000000000000000000000";
     let cases = [
-        ("not TOML".to_owned(), "trust file"),
+        ("not TOML".to_owned(), "line 1"),
         (trust_text("\"*\"").replace("role", "rule"), "unknown field"),
         (trust_text("\"*\"").replace(&key().public().to_hex(), weak), "weak"),
     ];
     for (trust, word) in cases {
         home.write("trust.toml", trust);
         let mut command = home.attest(&["verify", "t.cbor", "--trust", "trust.toml"]);
-        let ended = end(&mut command);
-        assert_eq!((ended.exit, &*ended.stdout), (3, ""), "{}", ended.stderr);
-        assert!(ended.stderr.contains(word), "{}", ended.stderr);
+        fails(&mut command, 2, &["error: trust.toml: trust file", word]);
     }
 }
 
@@ -195,6 +193,9 @@ fn the_name_in_a_transcript_finds_a_model_but_opens_no_path() {
     let ended = end(home.attest(&["verify", text(&file)]).current_dir(tiny()));
     assert_eq!(ended.exit, 5, "{}", ended.stdout);
     assert!(ended.stdout.contains("there is no model named model"), "{}", ended.stdout);
+    assert!(ended.stderr.ends_with("with --model FOLDER\n"), "{}", ended.stderr);
+    let ended = end(&mut home.attest(&["verify", text(&file), "--model", "absent"]));
+    assert_eq!((ended.exit, &*ended.stderr), (5, ""), "the option was used already");
     // The same name where the user keeps models.
     let ended = end(home.attest(&["verify", text(&file)]).env("ATTEST_MODELS", tiny()));
     assert_eq!(ended.exit, 0, "{}", ended.stdout);

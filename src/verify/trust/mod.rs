@@ -103,8 +103,11 @@ impl TrustStore {
     /// [`TrustError`]: unknown fields, weak keys and empty windows are refused
     /// here, before any transcript is looked at.
     pub fn from_toml(text: &str) -> Result<Self, TrustError> {
-        let file: TrustFile =
-            toml::from_str(text).map_err(|error| TrustError::Form { reason: error.to_string() })?;
+        let file: TrustFile = toml::from_str(text).map_err(|error| {
+            let before = error.span().and_then(|span| text.get(..span.start));
+            let line = before.map_or(0, |before| before.matches('\n').count()) + 1;
+            TrustError::Form { line, reason: error.message().into() }
+        })?;
         let keys = file.key.into_iter().map(TrustedKey::from_entry).collect::<Result<_, _>>()?;
         Ok(Self { keys })
     }

@@ -8,9 +8,11 @@ use crate::transcript::key::{KeyError, KeyId};
 #[non_exhaustive]
 pub enum TrustError {
     /// Not TOML, or not of the form of a trust file.
-    #[error("trust file: {reason}")]
+    #[error("trust file, line {line}: {reason}")]
     Form {
-        /// The parser's reason, with line and column.
+        /// The line, from 1 on.
+        line: usize,
+        /// The parser's reason.
         reason: String,
     },
     /// A key that cannot be trusted by anybody.
