@@ -1,10 +1,24 @@
-//! The cache of digests, for commands that are asked to trust it.
+//! Digests of a model's files, and the cache of them for commands that are asked to
+//! trust it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::output::Output;
 use super::paths;
-use crate::model::DigestCache;
+use super::progress::Status;
+use crate::model::{Content, DigestCache, Model, ModelError};
+
+/// Digests the files of a model, showing how far that is.
+pub(super) fn digested(content: Content, output: &Output) -> Result<Model, ModelError> {
+    let total = content.len_bytes();
+    let progress = Mutex::new((0, output.progress("hashing the model's files")));
+    Model::watched(content, &|bytes| {
+        let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
+        progress.0 += bytes;
+        let status = Status::of_bytes(progress.0, total);
+        progress.1.show(&status);
+    })
+}
 
 /// A cache that the user asked for, if it can be had.
 pub(super) struct Remembered(Option<Arc<DigestCache>>);

@@ -3,7 +3,7 @@
 use super::Exit;
 use super::error::Failure;
 use super::output::Output;
-use super::progress::{Status, place};
+use super::progress::Passes;
 use crate::engine::Engine;
 use crate::engine::emulator::Emulator;
 use crate::engine::generate::{Generation, StopRule, generate};
@@ -75,20 +75,9 @@ impl Work<'_> {
     ) -> Result<(Generation, Recording), Failure> {
         let config = self.model.config();
         let mut progress = self.output.progress("running");
-        let limit = self.rule.max_new_tokens as u64;
-        // Passes begun; multiply-adds of those before, and of this one.
-        let (mut passes, mut earlier, mut own) = (0, 0, 0);
+        let mut passes = Passes::new(self.prompt.len(), self.rule.max_new_tokens);
         let mut tap = RecordTap::new(self.logits, self.trace, config.vocab_size, |now| {
-            if now.index == 0 {
-                (passes, earlier, own) = (passes + 1, earlier + own, now.total);
-            }
-            // The end is not known before the stop token: the limit is an upper bound.
-            progress.show(&Status {
-                place: Some(format!("token {passes} of at most {limit}, {}", place(now))),
-                done: passes - 1,
-                total: limit,
-                multiply_adds: Some(earlier + now.done),
-            });
+            progress.show(&passes.status(now));
         });
         let made = generate(engine, config, Stack::Native, self.prompt, self.rule, &mut tap)?;
         let recording =

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::quantity;
 use crate::bench::per_second;
 use crate::engine;
 
@@ -53,10 +54,54 @@ impl Progress {
         if std::io::stderr().is_terminal() {
             let bar = self.bar.get_or_insert_with(|| bar(self.what, status.total));
             bar.set_message(text);
+            bar.set_length(status.total);
             bar.set_position(status.done);
         } else if self.last_line.is_none_or(|last| last.elapsed() >= EVERY) {
             self.last_line = Some(Instant::now());
             let _ = writeln!(std::io::stderr().lock(), "{}: {text}", self.what);
+        }
+    }
+}
+
+/// How far a generation is, token by token.
+///
+/// The work of the passes to come is not known before they are laid out, and not
+/// even their number: a stop token may end the text earlier. So what is left is
+/// taken from the latest pass of one token, and before there is one, a token of
+/// the prompt counts for one.
+pub(super) struct Passes {
+    /// Tokens of the prompt.
+    prompt: u64,
+    /// Most tokens that are generated.
+    limit: u64,
+    /// Passes begun.
+    begun: u64,
+    /// Multiply-adds of those before this one, and of this one.
+    earlier: u64,
+    own: u64,
+}
+
+impl Passes {
+    /// Of a generation that has not begun.
+    pub(super) fn new(prompt: usize, limit: usize) -> Self {
+        Self { prompt: prompt as u64, limit: limit as u64, begun: 0, earlier: 0, own: 0 }
+    }
+
+    /// How far it is, told of every step.
+    pub(super) fn status(&mut self, now: &engine::Progress<'_>) -> Status {
+        if now.index == 0 {
+            (self.begun, self.earlier, self.own) =
+                (self.begun + 1, self.earlier + self.own, now.total);
+        }
+        let Self { prompt, limit, begun, earlier, own } = *self;
+        let each = if begun > 1 { own } else { own / prompt.max(1) };
+        let left = each.saturating_mul(limit.saturating_sub(begun));
+        let done = earlier + now.done;
+        Status {
+            place: Some(format!("token {begun} of at most {limit}, {}", place(now))),
+            done,
+            total: (earlier + own).saturating_add(left),
+            multiply_adds: Some(done),
         }
     }
 }
@@ -74,6 +119,12 @@ impl Status {
     pub(super) fn of(now: &engine::Progress<'_>) -> Self {
         let (place, multiply_adds) = (Some(place(now)), Some(now.done));
         Self { place, done: now.done, total: now.total, multiply_adds }
+    }
+
+    /// Of bytes that are digested or written.
+    pub(super) fn of_bytes(done: u64, total: u64) -> Self {
+        let place = format!("{} of {}", quantity::bytes(done), quantity::bytes(total));
+        Self { place: Some(place), done, total, multiply_adds: None }
     }
 
     fn text(&self, elapsed: Duration) -> String {
@@ -99,7 +150,7 @@ impl Status {
 }
 
 /// The step in a reader's words: `layer 12 of 36, mlp.down_proj`.
-pub(super) fn place(now: &engine::Progress<'_>) -> String {
+fn place(now: &engine::Progress<'_>) -> String {
     let name = &now.step.name;
     match now.step.layer {
         Some(layer) => {
@@ -129,9 +180,8 @@ mod tests {
     use crate::plan::{Op, Step, ValueId};
     use crate::recipe::Recipe;
 
-    #[test]
-    fn a_line_says_where_how_much_how_fast_and_how_long() {
-        let step = |name: &str, layer| Step {
+    fn step(name: &str, layer: Option<usize>) -> Step {
+        Step {
             name: name.into(),
             layer,
             op: Op::Add,
@@ -142,7 +192,46 @@ mod tests {
             rows: 1,
             columns: 1,
             dtype: Dtype::Bf16,
-        };
+        }
+    }
+
+    #[test]
+    fn the_share_of_a_generation_follows_the_work_within_a_token() {
+        let step = step("lm_head", None);
+        let mut passes = Passes::new(10, 5);
+        // (step, multiply-adds done and of all of the pass, token, done, total, reason)
+        let cases = [
+            (0, 0, 1000, 1, 0, 1400, "four more tokens, each like one of the prompt's ten"),
+            (7, 500, 1000, 1, 500, 1400, "the middle of the prompt"),
+            (9, 1000, 1000, 1, 1000, 1400, "its end"),
+            (0, 0, 150, 2, 1000, 1600, "four tokens of 150"),
+            (9, 150, 150, 2, 1150, 1600, "the end of the second"),
+            (0, 0, 160, 3, 1150, 1630, "three of 160, which grow with their positions"),
+            (9, 160, 160, 3, 1310, 1630, "its end"),
+        ];
+        for (index, done, total, token, all_done, all, reason) in cases {
+            let now = engine::Progress { done, total, index, step: &step, layers: 36 };
+            let status = passes.status(&now);
+            assert_eq!((status.done, status.total), (all_done, all), "{reason}");
+            assert_eq!(status.multiply_adds, Some(all_done), "{reason}");
+            let place = format!("token {token} of at most 5, lm_head");
+            assert_eq!(status.place, Some(place), "{reason}");
+        }
+        let mut last = Passes::new(10, 1);
+        let now = engine::Progress { done: 7, total: 7, index: 0, step: &step, layers: 36 };
+        let status = last.status(&now);
+        assert_eq!((status.done, status.total), (7, 7), "one token is the prompt's pass");
+    }
+
+    #[test]
+    fn bytes_are_shown_with_their_unit() {
+        let text = Status::of_bytes(2_500_000_000, 8_044_936_192).text(Duration::from_secs(5));
+        assert_eq!(text, "2.500 GB of 8.044 GB, 31 %, about 11 s left");
+        assert_eq!(Status::of_bytes(0, 0).text(Duration::ZERO), "0 B of 0 B, 0 %");
+    }
+
+    #[test]
+    fn a_line_says_where_how_much_how_fast_and_how_long() {
         let (down, head) = (step("layers.11.mlp.down_proj", Some(11)), step("lm_head", None));
         let cases = [
             (&down, 0, "layer 12 of 36, mlp.down_proj, 0 %"),

@@ -5,15 +5,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args as ClapArgs, ValueEnum};
 
-use super::digests::Remembered;
+use super::digests::{Remembered, digested};
 use super::error::Failure;
 use super::output::{Output, plain, plain_lines};
 use super::produce::{Made, Work, on_emulator};
 use super::verify::{Nonce, parse_hex};
 use super::{CommandResult, Exit, gpu, paths};
-use crate::engine::generate::StopRule;
+use crate::engine::generate::{GenerateError, StopRule, check};
+use crate::model::Content;
 use crate::model::locate::Places;
-use crate::model::{Content, Model};
 use crate::plan::Stack;
 use crate::transcript::Transcript;
 use crate::transcript::capture::{self, Circumstances};
@@ -98,22 +98,22 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     let (key, key_path) = signing_key(args.key.as_deref())?;
     let folder = Places::from_env().resolve(&args.model)?;
     let remembered = Remembered::open(args.trust_cache, output);
-    let model = Model::of(Content::open(&folder)?.with_cache(remembered.cache()))?;
-    remembered.save(output);
-    for warning in model.warnings() {
+    let content = Content::open(&folder)?.with_cache(remembered.cache());
+    for warning in content.warnings() {
         output.note(&format!("warning: {warning}"));
     }
-    let tokens_in = model.tokenizer().encode(&prompt).map_err(|error| {
-        Failure::new(Exit::Usage, format!("{}: {error}", args.prompt.display()))
-    })?;
+    // Whatever can be refused is, before gigabytes are hashed.
     let rule = StopRule {
         max_new_tokens: args.max_new_tokens as usize,
-        stop_ids: model.generation().eos_token_id.clone(),
+        stop_ids: content.generation().eos_token_id.clone(),
     };
+    let tokens_in = prompt_tokens(&args.prompt, &prompt, &content, rule.max_new_tokens)?;
     let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let (prompt_path, key_file) = (real(&args.prompt), real(&key_path));
-    let kept = [prompt_path.as_path(), key_file.as_path(), model.folder()];
+    let kept = [prompt_path.as_path(), key_file.as_path(), content.folder()];
     let out = paths::Pending::create(&args.out, args.overwrite, &kept)?;
+    let model = digested(content, output)?;
+    remembered.save(output);
     let work = Work {
         model: &model,
         prompt: &tokens_in,
@@ -208,6 +208,27 @@ fn execute(choice: Choice, work: &Work<'_>) -> Result<Made, Failure> {
                 on_emulator(work)
             }
         },
+    }
+}
+
+/// The token ids of the prompt, which with `new_tokens` more fit the model's context.
+fn prompt_tokens(
+    path: &Path,
+    prompt: &[u8],
+    content: &Content,
+    new_tokens: usize,
+) -> Result<Vec<u32>, Failure> {
+    let refused = |error: &dyn std::fmt::Display| {
+        Failure::new(Exit::Usage, format!("{}: {error}", path.display()))
+    };
+    let tokens = content.tokenizer().encode(prompt).map_err(|error| refused(&error))?;
+    match check(content.config(), &tokens, new_tokens) {
+        Ok(()) => Ok(tokens),
+        Err(error @ GenerateError::Context { prompt, limit, .. }) if prompt < limit => {
+            let most = limit - prompt;
+            Err(refused(&error).hint(format!("at most --max-new-tokens {most} fit")))
+        }
+        Err(error) => Err(refused(&error)),
     }
 }
 

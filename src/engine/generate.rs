@@ -29,10 +29,12 @@ pub enum GenerateError {
         vocab: usize,
     },
     /// The sequence does not fit the model's context.
-    #[error("{tokens} tokens do not fit the model's context of {limit}")]
+    #[error("{}", not_in_context(*.prompt, *.new_tokens, *.limit))]
     Context {
-        /// Prompt tokens and tokens to generate.
-        tokens: usize,
+        /// Tokens of the prompt.
+        prompt: usize,
+        /// Tokens to generate.
+        new_tokens: usize,
         /// The model's context.
         limit: usize,
     },
@@ -162,19 +164,34 @@ fn plan_of(
     }
 }
 
-fn check(config: &Config, prompt: &[u32], new_tokens: usize) -> Result<(), GenerateError> {
+/// Whether a generation can begin: a prompt that has tokens, all of the vocabulary,
+/// and room for it and `new_tokens` more in the model's context.
+///
+/// # Errors
+/// Any [`GenerateError`] but [`GenerateError::Plan`] and [`GenerateError::Engine`].
+pub fn check(config: &Config, prompt: &[u32], new_tokens: usize) -> Result<(), GenerateError> {
     if prompt.is_empty() {
         return Err(GenerateError::EmptyPrompt);
     }
     if new_tokens == 0 {
         return Err(GenerateError::NothingToGenerate);
     }
-    let tokens = prompt.len().saturating_add(new_tokens);
     let limit = config.max_position_embeddings;
-    if tokens > limit {
-        return Err(GenerateError::Context { tokens, limit });
+    if prompt.len().saturating_add(new_tokens) > limit {
+        return Err(GenerateError::Context { prompt: prompt.len(), new_tokens, limit });
     }
     check_range(config, prompt, 0)
+}
+
+fn not_in_context(prompt: usize, new_tokens: usize, limit: usize) -> String {
+    if prompt > limit {
+        return format!("the prompt's {prompt} tokens do not fit the model's context of {limit}");
+    }
+    let tokens = prompt.saturating_add(new_tokens);
+    format!(
+        "{tokens} tokens ({prompt} of the prompt, {new_tokens} to generate) do not fit the \
+         model's context of {limit}"
+    )
 }
 
 fn check_range(config: &Config, tokens: &[u32], first: usize) -> Result<(), GenerateError> {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::files::{Folder, ModelFile};
+use super::manifest::Seen;
 use super::{Config, DigestCache, Generation, Manifest, ModelError, Tokenizer, Weights};
 
 /// A model folder, read and checked, its files not digested yet.
@@ -111,8 +112,22 @@ impl Content {
     /// # Errors
     /// As [`Manifest::of`].
     pub fn digest(&self) -> Result<Manifest, ModelError> {
+        self.digest_watched(&|_| {})
+    }
+
+    /// As [`Self::digest`]; `seen` is told how many bytes more are done, of
+    /// [`Self::len_bytes`] in all.
+    ///
+    /// # Errors
+    /// As [`Manifest::of`].
+    pub fn digest_watched(&self, seen: Seen<'_>) -> Result<Manifest, ModelError> {
         let files: Vec<_> = self.files().collect();
-        Manifest::of(&files, self.cache.as_deref())
+        Manifest::of(&files, self.cache.as_deref(), seen)
+    }
+
+    /// Bytes of every file that defines the model.
+    pub fn len_bytes(&self) -> u64 {
+        self.files().map(|file| file.bytes().len() as u64).sum()
     }
 
     /// What a report should mention though it is not an error; one sentence each.

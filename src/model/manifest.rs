@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::files::{Folder, ModelFile};
 use super::weights::content_digest;
 use super::{DigestCache, ModelError};
-use crate::num::{Digest, sha256};
+use crate::num::{Digest, sha256, sha256_of};
 
 /// The files that define a model, by path in code-point order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -34,14 +34,19 @@ pub struct ManifestFile {
 
 impl Manifest {
     /// Digests the given files, several at a time. Digests of weight files come
-    /// from `cache` where it knows them, and go there.
+    /// from `cache` where it knows them, and go there. `seen` is told, from several
+    /// threads, how many bytes more are done; in the end, of all files.
     ///
     /// # Errors
     /// [`ModelError::BlobName`] if a cache blob is named by another digest than
     /// its own; [`ModelError::Changed`] if a file was written to meanwhile.
-    pub fn of(files: &[&ModelFile], cache: Option<&DigestCache>) -> Result<Self, ModelError> {
+    pub fn of(
+        files: &[&ModelFile],
+        cache: Option<&DigestCache>,
+        seen: Seen<'_>,
+    ) -> Result<Self, ModelError> {
         let digested: Result<Vec<_>, ModelError> =
-            files.par_iter().map(|file| digest(file, cache)).collect();
+            files.par_iter().map(|file| digest(file, cache, seen)).collect();
         Ok(Self::from_files(digested?))
     }
 
@@ -67,12 +72,25 @@ impl Manifest {
     }
 }
 
-fn digest(file: &ModelFile, cache: Option<&DigestCache>) -> Result<ManifestFile, ModelError> {
+/// Is told of bytes that were digested, or whose digest was remembered.
+pub type Seen<'a> = &'a (dyn Fn(u64) + Sync);
+
+fn digest(
+    file: &ModelFile,
+    cache: Option<&DigestCache>,
+    seen: Seen<'_>,
+) -> Result<ManifestFile, ModelError> {
     let bytes = file.bytes();
     // Small files are read again anyway.
     let cache = cache.filter(|_| file.is_mapped());
     let remembered = cache.and_then(|cache| cache.find(file));
-    let found = remembered.unwrap_or_else(|| sha256(&[bytes]));
+    let found = match remembered {
+        Some(found) => {
+            seen(bytes.len() as u64);
+            found
+        }
+        None => sha256_of(bytes.chunks(STRETCH_BYTES).inspect(|part| seen(part.len() as u64))),
+    };
     file.check_unchanged()?;
     if let Some(cache) = cache.filter(|_| remembered.is_none()) {
         cache.remember(file, found);
@@ -147,6 +165,9 @@ fn walk(
     }
     Ok(())
 }
+
+/// How much is digested between two reports of progress: some hundredths of a second.
+const STRETCH_BYTES: usize = 32 << 20;
 
 /// Default ignore list of OpenSSF Model Signing v1.0, top level only.
 const OMS_IGNORED: [&str; 4] = [".git", ".gitignore", ".gitattributes", ".github"];

@@ -54,7 +54,15 @@ impl Model {
     /// # Errors
     /// Those of [`Content::digest`].
     pub fn of(content: Content) -> Result<Self, ModelError> {
-        let manifest = content.digest()?;
+        Self::watched(content, &|_| {})
+    }
+
+    /// As [`Self::of`], telling of the digesting as [`Content::digest_watched`] does.
+    ///
+    /// # Errors
+    /// Those of [`Content::digest`].
+    pub fn watched(content: Content, seen: manifest::Seen<'_>) -> Result<Self, ModelError> {
+        let manifest = content.digest_watched(seen)?;
         Ok(Self { content, manifest })
     }
 

@@ -29,6 +29,11 @@ impl std::fmt::Debug for Digest {
 
 /// Returns the SHA-256 of the concatenation of `parts`.
 pub fn sha256(parts: &[&[u8]]) -> Digest {
+    sha256_of(parts.iter().copied())
+}
+
+/// As [`sha256`], of parts that are asked for one after the other.
+pub fn sha256_of<'a>(parts: impl Iterator<Item = &'a [u8]>) -> Digest {
     let mut hasher = Sha256::new();
     for part in parts {
         hasher.update(part);
@@ -44,5 +49,6 @@ mod tests {
     fn is_sha256_of_the_concatenation() {
         let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(sha256(&[b"a", b"bc"]).to_string(), expected); // FIPS 180-2, "abc"
+        assert_eq!(sha256_of(b"abc".chunks(2)).to_string(), expected);
     }
 }

@@ -205,12 +205,18 @@ fn prompts_that_cannot_be_used_are_refused_by_reason() {
     let cases: &[(&str, &[u8], &[&str])] = &[
         ("no text", b"Call \xff me", &["prompt.txt", "not valid UTF-8 at byte 5 of 9"]),
         ("empty", b"", &["the prompt has no token"]),
-        ("too long", long.as_bytes(), &["do not fit the model's context of 1024"]),
+        (
+            "too long",
+            long.as_bytes(),
+            &["the prompt's ", " do not fit the model's context of 1024"],
+        ),
     ];
     let model = tiny_model();
     for (name, prompt, words) in cases {
         home.write("prompt.txt", prompt);
         println!("{name}");
+        // The path is where the user looks.
+        let words = &[&["error: prompt.txt: "], *words].concat();
         fails(&mut home.attest(&run(text(&model), &[])), 2, words);
         assert!(!home.path("transcript.cbor").exists(), "{name}");
     }
@@ -222,25 +228,47 @@ fn prompts_that_cannot_be_used_are_refused_by_reason() {
 }
 
 #[test]
-fn a_limit_of_no_tokens_is_a_usage_error() {
+fn a_limit_that_leaves_the_context_is_refused_with_what_would_fit() {
     let home = Home::configured();
     home.write("prompt.txt", PROMPT);
     let model = tiny_model();
-    let ended = end(&mut home.attest(&run(text(&model), &["--max-new-tokens=0"])));
-    assert_eq!(ended.exit, 2);
-    fails(
-        &mut home.attest(&[
-            "run",
-            "--model",
-            text(&model),
-            "--prompt",
-            "prompt.txt",
-            "--max-new-tokens",
-            "4294967295",
-        ]),
-        2,
-        &["context of 1024"],
-    );
+    let limited = |limit: &str| {
+        let args = ["run", "--model", text(&model), "--prompt", "prompt.txt"];
+        home.attest(&[&args[..], &["--max-new-tokens", limit]].concat())
+    };
+    assert_eq!(end(&mut limited("0")).exit, 2);
+    let prompt = attest::model::Model::open(&model).unwrap();
+    let prompt = prompt.tokenizer().encode(PROMPT.as_bytes()).unwrap().len();
+    for limit in [4_294_967_295, 1025 - prompt] {
+        let sentence = format!(
+            "{} tokens ({prompt} of the prompt, {limit} to generate) do not fit the model's \
+             context of 1024",
+            prompt + limit
+        );
+        let hint = format!("at most --max-new-tokens {} fit", 1024 - prompt);
+        fails(&mut limited(&limit.to_string()), 2, &[&sentence, &hint]);
+    }
+    assert!(!home.path("transcript.cbor").exists());
+}
+
+/// A prompt that is refused must not wait for gigabytes to be read.
+#[test]
+#[cfg(unix)]
+fn what_can_be_refused_is_refused_before_the_weights_are_digested() {
+    let home = Home::configured();
+    home.write("prompt.txt", "");
+    // A blob of the cache under another name than its digest: only digesting finds it.
+    let entry = home.path("hub/models--Pequod--Tiny");
+    copy_model(&entry.join("snapshots/0123abc"));
+    let weights = entry.join("snapshots/0123abc/model.safetensors");
+    let blob = "0".repeat(64);
+    fs::create_dir_all(entry.join("blobs")).unwrap();
+    fs::rename(&weights, entry.join("blobs").join(&blob)).unwrap();
+    std::os::unix::fs::symlink(format!("../../blobs/{blob}"), &weights).unwrap();
+    let folder = entry.join("snapshots/0123abc");
+    fails(&mut home.attest(&run(text(&folder), &[])), 2, &["the prompt has no token"]);
+    home.write("prompt.txt", PROMPT);
+    fails(&mut home.attest(&run(text(&folder), &[])), 5, &["links to blob 000"]);
 }
 
 #[test]

@@ -6,7 +6,8 @@ use clap::{Args as ClapArgs, ValueEnum};
 
 use super::{CommandResult, Output, form, print, produce};
 use crate::bench::{ForwardReport, ForwardRequest, Logits, Machine, forward};
-use crate::model::Model;
+use crate::cli::digests::digested;
+use crate::model::Content;
 use crate::model::locate::Places;
 
 /// Arguments of `attest bench forward`.
@@ -40,7 +41,8 @@ enum Positions {
 pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     let simd = form(args.simd.as_deref())?;
     // Opening hashes the weights, so they are in the page cache where it is large enough.
-    let model = Model::open(&Places::from_env().resolve(&args.model)?)?;
+    let folder = Places::from_env().resolve(&args.model)?;
+    let model = digested(Content::open(&folder)?, output)?;
     let (_, _, mma) = produce::contract()?;
     let request = ForwardRequest {
         model: &model,

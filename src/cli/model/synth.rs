@@ -10,6 +10,7 @@ use serde_json::json;
 use super::pending::PendingFolder;
 use crate::cli::error::Failure;
 use crate::cli::output::Output;
+use crate::cli::progress::Status;
 use crate::cli::{CommandResult, Exit, paths};
 use crate::model::Tokenizer;
 use crate::model::synth::{Checkpoint, Part, Written, digest, shapes};
@@ -54,7 +55,7 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
         written.push(folder.file(part.name(), |file| {
             part.write(file, &mut |bytes| {
                 done += bytes;
-                progress.update(done, total);
+                progress.show(&Status::of_bytes(done, total));
             })
         })?);
     }
