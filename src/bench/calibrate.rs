@@ -10,6 +10,7 @@ use crate::engine::product::linear;
 use crate::isa::mma::{MmaProfile, Simd};
 use crate::num::{Bf16, sha256};
 use crate::recipe::gemm::Walk;
+use crate::recipe::split_k::Slices;
 
 /// Rates as amounts and the times they took.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,10 +48,10 @@ pub fn calibrate(profile: &MmaProfile, simd: Simd, m: usize, k: usize) -> Calibr
     let threads = rayon::current_num_threads();
     let n = COLUMNS * PANELS_A_THREAD * threads;
     let (a, b) = (activations(1, m, k), weights(2, n, k));
-    let walk = Walk::new(profile, simd);
+    let (walk, slices) = (Walk::new(profile, simd), Slices::whole(k));
     let mut out = vec![Bf16::ZERO; m * n];
     let mut product = || {
-        linear(&walk, &a, &b, k, &mut out);
+        linear(&walk, &a, &b, &slices, &mut out);
         std::hint::black_box(&out);
     };
     product(); // threads are started and caches filled

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use rayon::prelude::*;
 
 use super::heads::Attention;
-use super::product::linear;
+use super::linear::linear;
 use super::{Engine, EngineError, Group};
 use crate::isa::mma::{MmaProfile, Simd};
 use crate::model::Weights;
@@ -64,17 +64,6 @@ impl<'a> Emulator<'a> {
                 .ok_or_else(|| fault(step, &format!("{slot} is empty"))),
             _ => Err(fault(step, "the operand is no cache")),
         }
-    }
-
-    fn linear(&self, step: &Step, x: &[Bf16], k: usize) -> Result<Vec<Bf16>, EngineError> {
-        let weight = self.weight(step)?;
-        let n = step.columns;
-        if weight.len() != n * k || n == 0 || k == 0 || !x.len().is_multiple_of(k) {
-            return Err(fault(step, "weight and input do not fit"));
-        }
-        let mut out = vec![Bf16::ZERO; x.len() / k * n];
-        linear(&self.walk, x, &weight, k, &mut out);
-        Ok(out)
     }
 
     fn rope(
@@ -191,7 +180,9 @@ impl Engine for Emulator<'_> {
                     .map_err(refused)?;
                 out
             }
-            (Op::Linear { k }, Recipe::SingleWalk) => self.linear(step, x(0)?, k)?,
+            (Op::Linear { k }, Recipe::SingleWalk | Recipe::SplitKWorkspaceF32 { .. }) => {
+                linear(&self.walk, group, x(0)?, &self.weight(step)?, k)?
+            }
             (Op::Rope { theta, head_dim }, Recipe::RopeBf16) => {
                 self.rope(group, x(0)?, theta, head_dim)?
             }
@@ -249,13 +240,7 @@ impl Engine for Emulator<'_> {
                 | Op::LastToken
                 | Op::Argmax,
                 recipe,
-            ) => {
-                return Err(EngineError::Recipe {
-                    step: step.name.clone(),
-                    recipe: recipe.to_string(),
-                    engine: "emulator",
-                });
-            }
+            ) => return Err(unknown(step, recipe)),
         };
         if out.len() != rows * columns {
             return Err(fault(step, "the output has the wrong size"));
@@ -271,10 +256,15 @@ impl Engine for Emulator<'_> {
     }
 }
 
-fn fault(step: &Step, what: &str) -> EngineError {
+pub(super) fn fault(step: &Step, what: &str) -> EngineError {
     EngineError::Operand { step: step.name.clone(), what: what.into() }
 }
 
-fn refused(step: &Step, error: &RecipeError) -> EngineError {
+pub(super) fn unknown(step: &Step, recipe: Recipe) -> EngineError {
+    let (step, recipe) = (step.name.clone(), recipe.to_string());
+    EngineError::Recipe { step, recipe, engine: "emulator" }
+}
+
+pub(super) fn refused(step: &Step, error: &RecipeError) -> EngineError {
     EngineError::Refused { step: step.name.clone(), reason: error.to_string() }
 }

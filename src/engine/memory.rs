@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{product, schedule};
+use super::{linear, schedule};
 use crate::plan::{Op, Plan, ValueId};
 
 /// Most bytes that [`super::run`] holds at once for these plans: live values, kept
@@ -22,7 +22,7 @@ pub fn peak_bytes(plans: &[Plan], threads: usize) -> u64 {
         kept += if step.keeps.is_some() { bytes } else { 0 };
         live.insert(step.output, bytes);
         let scratch = match step.op {
-            Op::Linear { k } => product::scratch_bytes(rows, step.columns, k, threads),
+            Op::Linear { k } => linear::scratch_bytes(steps(), (step.columns, k), threads),
             // The heads' results, before they are put in their places.
             Op::Attention { .. } => bytes,
             Op::Embedding

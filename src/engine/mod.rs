@@ -8,6 +8,7 @@ pub mod cuda;
 pub mod emulator;
 pub mod generate;
 pub mod heads;
+pub mod linear;
 pub mod memory;
 pub mod product;
 mod schedule;
@@ -52,7 +53,8 @@ impl Group<'_> {
             .collect()
     }
 
-    /// The step of the first part; all parts share operation, names and columns.
+    /// The step of the first part; all parts share operation, names and columns, and
+    /// but for a linear step the recipe.
     pub fn step(&self) -> &Step {
         self.parts[0].step
     }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use super::{Engine, EngineError, Flow, Group, Part, Progress, Tap};
 use crate::num::{Data, Tensor};
-use crate::plan::{Operand, Pass, Plan, Step, ValueId};
+use crate::plan::{Op, Operand, Pass, Plan, Step, ValueId};
 
 /// Executes plans that share their structure, in order of their passes.
 ///
@@ -216,7 +216,7 @@ fn group(plans: &[Plan], index: usize) -> Result<Group<'_>, EngineError> {
             && !std::ptr::eq(last, step)
         {
             let same = last.op == step.op
-                && last.recipe == step.recipe
+                && (last.recipe == step.recipe || has_own_recipes(step.op))
                 && last.inputs == step.inputs
                 && last.columns == step.columns;
             if !same {
@@ -226,6 +226,21 @@ fn group(plans: &[Plan], index: usize) -> Result<Group<'_>, EngineError> {
         parts.push(Part { pass: plan.pass, step });
     }
     Ok(Group { parts })
+}
+
+/// Whether parts of one step may differ in their recipes ([`super::linear`]).
+fn has_own_recipes(op: Op) -> bool {
+    match op {
+        Op::Linear { .. } => true,
+        Op::Embedding
+        | Op::RmsNorm { .. }
+        | Op::Rope { .. }
+        | Op::Attention { .. }
+        | Op::Add
+        | Op::SiluMul
+        | Op::LastToken
+        | Op::Argmax => false,
+    }
 }
 
 /// Where the steps begin that run over chunks of passes, and how many passes a

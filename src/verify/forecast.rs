@@ -7,8 +7,7 @@ use super::admission::{Admitted, admit};
 use super::environment::Refusal;
 use super::report::{Report, Subject, Verdict};
 use super::{Anchor, identity, prepare};
-use crate::engine::memory;
-use crate::engine::product;
+use crate::engine::{linear, memory, product};
 use crate::model::ModelError;
 use crate::model::content::{CONFIG, Configuration};
 use crate::model::files::ModelFile;
@@ -143,9 +142,10 @@ fn cost(plans: &[Plan], threads: usize) -> Cost {
     }
     for (index, step) in plans.iter().take(1).flat_map(|plan| plan.steps.iter().enumerate()) {
         if let Op::Linear { k } = step.op {
-            let rows: usize = plans.iter().filter_map(|p| p.steps.get(index)).map(|s| s.rows).sum();
+            let shares = linear::shares(plans.iter().filter_map(|plan| plan.steps.get(index)));
+            let readings: usize = shares.iter().map(|own| product::readings(own.count())).sum();
             let weight = (step.columns * k * step.dtype.size_bytes()) as u64;
-            cost.read_bytes += weight * product::readings(rows) as u64;
+            cost.read_bytes += weight * readings as u64;
         }
     }
     cost.memory_bytes = memory::peak_bytes(plans, threads);

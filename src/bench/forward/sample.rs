@@ -5,14 +5,14 @@ use std::collections::HashMap;
 
 use super::super::BenchError;
 use super::super::operands::Random;
-use crate::engine::Group;
+use crate::engine::{Group, linear};
 use crate::isa::mma::MmaProfile;
 use crate::model::Weights;
-use crate::num::{Bf16, F32, Tensor};
+use crate::num::{Bf16, Tensor};
 use crate::plan::{CacheSlot, Half, Op, Operand, Step};
 use crate::recipe::attention::{HeadRows, flash2::flash2_row};
-use crate::recipe::gemm::walk;
 use crate::recipe::rope::{InverseFrequencies, rope_row};
+use crate::recipe::split_k::{Slices, split_walk};
 use crate::recipe::{Recipe, RecipeError, RowReduction};
 use crate::recipe::{argmax, elementwise, embedding, rms_norm};
 
@@ -99,7 +99,8 @@ impl<'a> Sample<'a> {
             Op::Linear { k } => {
                 let (weight, column) = (self.weight(step)?, first % columns);
                 let (a, b) = (&x(0)?[row * k..][..k], &weight[column * k..][..k]);
-                out[0] = Bf16::round(walk(self.mma, a, b, F32::ZERO));
+                let sum = split_walk(self.mma, a, b, &slices(group, row, k)?);
+                out[0] = Bf16::round(sum);
                 Ok(())
             }
             Op::Rope { theta, head_dim } => {
@@ -199,6 +200,16 @@ impl<'a> Sample<'a> {
         let weight = name.and_then(|name| self.weights.tensor(name));
         weight.map(|weight| weight.elements()).ok_or_else(|| odd(step, "no weight"))
     }
+}
+
+/// The slices of K of a row's products.
+fn slices(group: &Group<'_>, row: usize, k: usize) -> Result<Slices, BenchError> {
+    let step = group.step();
+    let shares = linear::shares(group.parts.iter().map(|part| part.step));
+    let own = shares.iter().find(|share| share.rows.iter().any(|rows| rows.contains(&row)));
+    let own = own.ok_or_else(|| odd(step, "the row is no part's"))?;
+    let slices = Slices::of(own.recipe, k).map_err(|error| odd(step, &error.to_string()))?;
+    slices.ok_or_else(|| odd(step, "the recipe is no product's"))
 }
 
 /// The order of a norm's row sum.

@@ -14,6 +14,7 @@ use crate::engine::product::linear;
 use crate::isa::mma::{MmaProfile, Simd};
 use crate::num::{Bf16, F32};
 use crate::recipe::gemm::{Walk, walk};
+use crate::recipe::split_k::Slices;
 
 pub use report::{FormReport, GemmReport, ProfileReport, ShapeReport};
 pub use shape::Shape;
@@ -79,7 +80,7 @@ impl Product {
         budget: Budget,
     ) -> Result<FormReport, BenchError> {
         let Self { shape, a, b, profiles } = self;
-        let one = &one_thread()?;
+        let (one, slices) = (&one_thread()?, &Slices::whole(shape.k));
         let mut works = vec![sgemm::sgemm(a, b, shape.k)];
         let mut between_forms = Vec::new();
         for (index, (id, mma, oracle)) in profiles.iter().enumerate() {
@@ -95,7 +96,7 @@ impl Product {
             // What is timed ends in bf16; the check of all bits was on the accumulators.
             let rounded: Vec<Bf16> = whole.drain(..).map(Bf16::round).collect();
             let product =
-                move |out: &mut [Bf16]| linear(&walk, black_box(a), black_box(b), shape.k, out);
+                move |out: &mut [Bf16]| linear(&walk, black_box(a), black_box(b), slices, out);
             let one_core = move |out: &mut [Bf16]| one.install(|| product(out));
             for (threads, work) in
                 [("one core", Box::new(one_core) as Work<'_>), ("all cores", Box::new(product))]

@@ -176,6 +176,10 @@ impl Engine for CudaEngine {
     fn execute(&mut self, group: &Group<'_>, inputs: &[&Buffer]) -> Result<Buffer, EngineError> {
         let step = group.step();
         let rows = group.rows();
+        // One call of the library or of a kernel computes all rows.
+        if let Some(part) = group.parts.iter().find(|part| part.step.recipe != step.recipe) {
+            return Err(unknown_recipe(part.step));
+        }
         let x = |index: usize| {
             let missing = || fault(step, format!("operand {index} is missing"));
             inputs.get(index).copied().ok_or_else(missing)

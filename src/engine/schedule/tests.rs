@@ -9,6 +9,7 @@ use crate::isa::mma::Simd;
 use crate::isa::profile::Profile;
 use crate::model::{Model, qwen3};
 use crate::plan::{LOGITS, Stack};
+use crate::recipe::Recipe;
 
 fn model() -> Model {
     Model::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/tiny/model")).unwrap()
@@ -63,6 +64,53 @@ fn chunks_of_passes_change_no_output_and_no_order() {
         seen.outputs.sort_by_key(|output| output.1);
         assert!(seen.outputs == whole.outputs, "{chunks} chunks");
     }
+}
+
+/// The plan with another recipe in every step of this name's end.
+fn with_recipe(plan: &Plan, name: &str, recipe: Recipe) -> Plan {
+    let mut steps = plan.steps.to_vec();
+    let named = steps.iter_mut().filter(|step| step.name.ends_with(name));
+    assert_ne!(named.map(|step| step.recipe = recipe).count(), 0);
+    Plan { stack: plan.stack, pass: plan.pass, steps: steps.into() }
+}
+
+#[test]
+fn passes_whose_products_differ_give_the_bits_that_they_give_alone() {
+    let model = model();
+    let (mut plans, tokens) =
+        layout(model.config(), Stack::Native, &[5, 6, 7, 8, 9], &[10, 11, 12]).unwrap();
+    let native = run_with(&model, &plans, &tokens, usize::MAX, usize::MAX);
+    plans[0] = with_recipe(&plans[0], "down_proj", Recipe::SplitKWorkspaceF32 { slices: 2 });
+    plans[2] = with_recipe(&plans[2], "o_proj", Recipe::SplitKWorkspaceF32 { slices: 3 });
+    plans[2] = with_recipe(&plans[2], LOGITS, Recipe::SplitKWorkspaceF32 { slices: 4 });
+
+    let mma = *Profile::by_id("h200").unwrap().mma("bf16").unwrap();
+    let mut engine = Emulator::new(&mma, Simd::detect(), model.weights(), 64);
+    let mut alone = Seen { outputs: Vec::new(), most: usize::MAX };
+    for (plan, tokens) in plans.iter().zip(&tokens) {
+        let own = (std::slice::from_ref(plan), std::slice::from_ref(tokens));
+        run(&mut engine, own.0, own.1, &mut alone).unwrap();
+    }
+    for chunk_bytes in [usize::MAX, 0] {
+        let mut together = run_with(&model, &plans, &tokens, chunk_bytes, usize::MAX).1;
+        together.outputs.sort_by_key(|output| (output.0, output.1));
+        assert!(together.outputs == alone.outputs);
+    }
+    let mut native = native.1;
+    native.outputs.sort_by_key(|output| (output.0, output.1));
+    assert!(native.outputs != alone.outputs, "the recipes differ here");
+}
+
+#[test]
+fn only_products_may_differ_in_their_recipe() {
+    let model = model();
+    let (mut plans, tokens) =
+        layout(model.config(), Stack::Native, &[5, 6], &[10, 11, 12]).unwrap();
+    plans[1] = with_recipe(&plans[1], "input_layernorm", Recipe::RowReduction { lanes: 64 });
+    let mma = *Profile::by_id("h200").unwrap().mma("bf16").unwrap();
+    let mut engine = Emulator::new(&mma, Simd::detect(), model.weights(), 64);
+    let error = run(&mut engine, &plans, &tokens, &mut crate::engine::NoTap).unwrap_err();
+    assert_eq!(error.to_string(), "pass 1: plans executed together must share their structure");
 }
 
 #[test]
