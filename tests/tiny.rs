@@ -13,7 +13,7 @@ use attest::engine::{Flow, Progress, Tap, run};
 use attest::isa::mma::Simd;
 use attest::model::qwen3;
 use attest::num::Tensor;
-use attest::plan::{LOGITS, Pass, Plan, Stack, Step};
+use attest::plan::{Contract, LOGITS, Pass, Plan, Step};
 use attest::transcript::Transcript;
 use attest::transcript::record::Recording;
 use attest::transcript::statement::{Engine, LogitsMode, TraceMode};
@@ -156,11 +156,11 @@ fn pass_by_pass_and_layer_by_layer_give_the_same_outputs() {
         let config = model().config();
         let mut tap = recorder();
         let mut engine = emulator(count + 3);
-        let made = generate(&mut engine, config, Stack::Native, &prompt, &rule, &mut tap);
+        let made = generate(&mut engine, config, Contract::Native, &prompt, &rule, &mut tap);
         let made = made.unwrap().unwrap();
         let sequential: Recording = tap.finish().unwrap();
 
-        let (plans, tokens) = layout(config, Stack::Native, &prompt, &made.tokens).unwrap();
+        let (plans, tokens) = layout(config, Contract::Native, &prompt, &made.tokens).unwrap();
         let mut tap = recorder();
         let chosen = run(&mut emulator(count + 3), &plans, &tokens, &mut tap).unwrap().unwrap();
         assert_eq!(plans, made.plans, "{count} tokens");
@@ -190,7 +190,7 @@ fn logits_in_pieces(prompt: &[u32], pieces: &[usize]) -> Tensor {
     let mut start = 0;
     for (index, &tokens) in pieces.iter().enumerate() {
         let pass = Pass { index, start, tokens };
-        let plan: Plan = qwen3::forward(model().config(), Stack::Native, pass).unwrap();
+        let plan: Plan = qwen3::forward(model().config(), Contract::Native, pass).unwrap();
         let ids = prompt[start..start + tokens].to_vec();
         run(&mut engine, &[plan], &[ids], &mut tap).unwrap().unwrap();
         start += tokens;

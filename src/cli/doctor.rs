@@ -6,7 +6,8 @@ use clap::Args as ClapArgs;
 use serde_json::json;
 
 use super::output::Output;
-use super::{CommandResult, Exit, gpu, paths, produce};
+use super::basis::Basis;
+use super::{CommandResult, Exit, gpu, paths};
 use crate::isa::mma::Simd;
 use crate::isa::profile::Profile;
 use crate::model::Config;
@@ -24,9 +25,10 @@ pub(super) struct Args {
 
 /// Looks at everything and prints it; exits 0 if a transcript can be verified.
 pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
-    let (profile, catalogue, _) = produce::contract()?;
+    let basis = Basis::general()?;
+    let (profile, catalogue) = (&basis.profile, basis.catalogue());
     let threads = rayon::current_num_threads();
-    let no_gpu = gpu::why_not();
+    let no_gpu = gpu::why_not(&basis.catalog);
     let device = no_gpu.clone().unwrap_or_else(gpu::describe);
     let found = |path: Option<std::path::PathBuf>| path.filter(|path| path.exists());
     let (key, trust) = (found(paths::key()), found(paths::trust()));

@@ -8,7 +8,8 @@ use super::error::Failure;
 use super::output::Output;
 use super::quantity::{bytes, count, duration};
 use super::verify::{self, Args};
-use super::{CommandResult, Exit, produce};
+use super::basis::Basis;
+use super::{CommandResult, Exit};
 use crate::bench::{Calibration, Decimal, calibrate, per_second, quotient};
 use crate::isa::mma::Simd;
 use crate::model::content::Configuration;
@@ -81,7 +82,7 @@ struct Estimate {
 impl Estimate {
     /// Measures this machine for a second.
     fn make(cost: Cost) -> Result<Self, Failure> {
-        let (_, _, mma) = produce::contract()?;
+        let mma = Basis::general()?.mma;
         let simd = Simd::detect();
         // As many rows as most products will have, within what is computed together.
         let rates = calibrate(&mma, simd, cost.tokens.min(MOST_ROWS), cost.hidden_size);

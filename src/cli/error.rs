@@ -3,6 +3,7 @@
 use crate::engine::EngineError;
 use crate::engine::generate::GenerateError;
 use crate::model::{Kind, ModelError};
+use crate::plan::PlanError;
 use crate::transcript::{RefusalClass, TranscriptError};
 
 /// What the process exits with; the table of `attest help`.
@@ -100,6 +101,9 @@ impl From<GenerateError> for Failure {
     fn from(error: GenerateError) -> Self {
         match error {
             GenerateError::Engine(error) => error.into(),
+            GenerateError::Plan(PlanError::Unlisted { .. }) => {
+                Self::new(Exit::Incomplete, error.to_string())
+            }
             GenerateError::Plan(_) => Self::new(Exit::Internal, error.to_string()),
             GenerateError::EmptyPrompt
             | GenerateError::NothingToGenerate

@@ -2,26 +2,24 @@
 
 use super::Exit;
 use super::error::Failure;
-use super::produce::{CATALOGUE, Claims, Made, Work, contract};
+use super::basis::Basis;
+use super::produce::{Claims, Made, Work};
 use crate::engine::cuda::{CudaEngine, Device, Environment as Found, EnvironmentError};
 use crate::recipe::catalog::Catalog;
-use crate::recipe::cublaslt::{Dispatch, recipe_of};
+use crate::recipe::cublaslt::Dispatch;
 use crate::transcript::capture::LINEAR;
 use crate::transcript::statement::{
     Algorithm, DispatchRow, Engine, Environment, GpuEnvironment, KernelSource,
 };
 
 /// Why the CUDA engine cannot be used here; `None` if it can.
-pub(super) fn why_not() -> Option<String> {
+pub(super) fn why_not(catalog: &Catalog) -> Option<String> {
     let device = match Device::open() {
         Ok(device) => device,
         Err(error) => return Some(error.to_string()),
     };
     let found = device.environment();
-    let covered = Catalog::by_id(CATALOGUE)
-        .map_err(|error| error.to_string())
-        .and_then(|catalog| catalog.covers(&found.gpu, &found.nvrtc, &found.cublaslt.to_string()));
-    covered.err()
+    catalog.covers(&found.gpu, &found.nvrtc, &found.cublaslt.to_string()).err()
 }
 
 /// The GPU in a few words, if it can be used.
@@ -45,21 +43,20 @@ pub(super) fn produce(work: &Work<'_>) -> Result<Made, Failure> {
             .hint("`--engine emulator` runs on the CPU with the same bits")
     };
     let device = Device::open().map_err(no_gpu)?;
-    let (profile, catalogue, _) = contract()?;
-    let catalog = Catalog::by_id(CATALOGUE)
-        .map_err(|error| Failure::new(Exit::Internal, error.to_string()))?;
+    let basis = work.basis;
     let refused =
         |error| Failure::from(error).hint("`--engine emulator` runs on the CPU with the same bits");
     let mut engine =
-        CudaEngine::new(&device, catalog.clone(), work.positions()).map_err(refused)?;
+        CudaEngine::new(&device, basis.catalog.clone(), basis.stack.choice(), work.positions())
+            .map_err(refused)?;
     engine.load(work.model.weights())?;
     let (generation, recording) = work.generate(&mut engine)?;
     let dispatch = engine.dispatch();
     let dispatch: Result<Vec<DispatchRow>, Failure> =
-        dispatch.iter().map(|row| dispatch_row(&catalog, row)).collect();
+        dispatch.iter().map(|row| dispatch_row(basis, row)).collect();
     let environment =
         Environment { engine: Engine::Cuda, gpu: Some(environment(engine.environment())) };
-    let claims = Claims { profile, catalogue, environment, dispatch: dispatch? };
+    let claims = Claims { environment, dispatch: dispatch? };
     Ok(Made { generation, recording, claims })
 }
 
@@ -80,13 +77,13 @@ fn environment(found: &Found) -> GpuEnvironment {
     }
 }
 
-fn dispatch_row(catalog: &Catalog, row: &Dispatch) -> Result<DispatchRow, Failure> {
+fn dispatch_row(basis: &Basis, row: &Dispatch) -> Result<DispatchRow, Failure> {
     let a = &row.algorithm;
     // The engine takes catalogued algorithms only.
-    let recipe =
-        recipe_of(catalog, a, (row.m as u64, row.n as u64, row.k as u64)).ok_or_else(|| {
-            Failure::new(Exit::Internal, format!("algorithm {} is not catalogued", a.id))
-        })?;
+    let size = (row.m as u64, row.n as u64, row.k as u64);
+    let recipe = basis.catalog.recipe_of(basis.stack.choice(), a, size).ok_or_else(|| {
+        Failure::new(Exit::Internal, format!("algorithm {} is not catalogued", a.id))
+    })?;
     Ok(DispatchRow {
         op: LINEAR.into(),
         m: row.m as u64,

@@ -2,7 +2,9 @@
 //! terminal is here; verdicts are made in `verify`.
 
 mod allocator;
+mod basis;
 mod bench;
+mod catalog;
 mod conformance;
 mod digests;
 mod doctor;
@@ -65,6 +67,8 @@ enum Command {
     Plan(plan::Args),
     /// Make a model folder.
     Model(model::Args),
+    /// Show, measure or check dispatch catalogues.
+    Catalog(catalog::Args),
     /// Say what this machine can run and verify.
     Doctor(doctor::Args),
     /// Run tensor-core vector files through the model of the arithmetic.
@@ -98,6 +102,7 @@ pub fn main() -> ExitCode {
         Command::Inspect(args) => inspect::run(args, &output),
         Command::Plan(args) => plan::run(args, &output),
         Command::Model(args) => model::run(args, &output),
+        Command::Catalog(args) => catalog::run(args, &output),
         Command::Doctor(args) => doctor::run(args, &output),
         Command::Conformance(args) => conformance::run(args, &output),
         Command::Bench(args) => bench::run(args, &output),

@@ -3,11 +3,12 @@
 use super::Exit;
 use super::error::Failure;
 use super::produce::{Made, Work};
+use crate::recipe::catalog::Catalog;
 
 const REASON: &str = "this build has no CUDA engine";
 
 /// Why the CUDA engine cannot be used here.
-pub(super) fn why_not() -> Option<String> {
+pub(super) fn why_not(_: &Catalog) -> Option<String> {
     Some(REASON.into())
 }
 

@@ -4,12 +4,15 @@ use std::fmt::Write as _;
 
 use clap::Args as ClapArgs;
 
+use super::basis::Basis;
 use super::error::Failure;
 use super::output::Output;
+use super::run::Gemm;
 use super::{CommandResult, Exit, paths};
 use crate::model::locate::Places;
 use crate::model::{Config, qwen3};
-use crate::plan::{Pass, Stack};
+use crate::engine::generate::GenerateError;
+use crate::plan::Pass;
 
 /// Arguments of `attest plan`.
 #[derive(ClapArgs, Debug)]
@@ -23,6 +26,9 @@ pub(super) struct Args {
     /// Position of its first token.
     #[arg(long, default_value_t = 0)]
     start: u32,
+    /// Which algorithms matrix products take, as for `attest run`.
+    #[arg(long, value_enum, default_value_t = Gemm::Unsplit)]
+    gemm: Gemm,
     /// Print only the steps of one layer.
     #[arg(long, conflicts_with = "canonical")]
     layer: Option<usize>,
@@ -43,9 +49,10 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
         );
         return Err(Failure::new(Exit::Usage, message));
     }
+    let basis = Basis::of(args.gemm.stack(), &config)?;
     let pass = Pass { index: 0, start: args.start as usize, tokens: args.tokens as usize };
-    let plan = qwen3::forward(&config, Stack::Native, pass)
-        .map_err(|error| Failure::new(Exit::Internal, error.to_string()))?;
+    let plan = qwen3::forward(&config, basis.contract(), pass)
+        .map_err(|error| Failure::from(GenerateError::from(error)))?;
 
     let shown: Vec<_> = plan
         .steps

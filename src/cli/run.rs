@@ -10,6 +10,7 @@ use super::error::Failure;
 use super::output::{Output, plain, plain_lines};
 use super::produce::{Made, Work, on_emulator};
 use super::verify::{Nonce, parse_hex};
+use super::basis::Basis;
 use super::{CommandResult, Exit, gpu, paths};
 use crate::engine::generate::{GenerateError, StopRule, check};
 use crate::model::Content;
@@ -42,6 +43,10 @@ pub(super) struct Args {
     /// What executes the model.
     #[arg(long, value_enum, default_value_t = Choice::Auto)]
     engine: Choice,
+    /// Which algorithms matrix products take: `unsplit` is the stack native, where a
+    /// row's bits do not depend on the others; `stock` is native-stock.
+    #[arg(long, value_enum, default_value_t = Gemm::Unsplit)]
+    gemm: Gemm,
     /// Most tokens to generate.
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
     max_new_tokens: u32,
@@ -74,6 +79,25 @@ enum Choice {
     Emulator,
 }
 
+/// Which algorithms cuBLASLt is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(super) enum Gemm {
+    /// Without split-K.
+    Unsplit,
+    /// Its own choice, split-K included.
+    Stock,
+}
+
+impl Gemm {
+    /// The stack that takes them.
+    pub(super) fn stack(self) -> Stack {
+        match self {
+            Self::Unsplit => Stack::Native,
+            Self::Stock => Stack::NativeStock,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Logits {
     /// Every row of logits that chose a token.
@@ -103,6 +127,7 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
         output.note(&format!("warning: {warning}"));
     }
     // Whatever can be refused is, before gigabytes are hashed.
+    let basis = Basis::of(args.gemm.stack(), content.config())?;
     let rule = StopRule {
         max_new_tokens: args.max_new_tokens as usize,
         stop_ids: content.generation().eos_token_id.clone(),
@@ -116,6 +141,7 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     remembered.save(output);
     let work = Work {
         model: &model,
+        basis: &basis,
         prompt: &tokens_in,
         rule: &rule,
         logits: match args.logits {
@@ -139,11 +165,11 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     };
     let circumstances = Circumstances {
         model: &model,
-        profile: made.claims.profile,
-        catalogue: made.claims.catalogue,
+        profile: basis.profile.clone(),
+        catalogue: basis.catalogue(),
         environment: made.claims.environment,
         dispatch: made.claims.dispatch,
-        stack: Stack::Native,
+        stack: basis.stack,
         rule: &rule,
         prompt,
         tokens_in: tokens_in.clone(),
@@ -201,7 +227,7 @@ fn execute(choice: Choice, work: &Work<'_>) -> Result<Made, Failure> {
     match choice {
         Choice::Emulator => on_emulator(work),
         Choice::Cuda => gpu::produce(work),
-        Choice::Auto => match gpu::why_not() {
+        Choice::Auto => match gpu::why_not(&work.basis.catalog) {
             None => gpu::produce(work),
             Some(reason) => {
                 work.output.note(&format!("note: {reason}; running on the emulator"));

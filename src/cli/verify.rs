@@ -10,7 +10,8 @@ use super::digests::Remembered;
 use super::error::Failure;
 use super::output::{Output, plain};
 use super::progress::Status;
-use super::{CommandResult, Exit, dry_run, paths, produce};
+use super::basis::Basis;
+use super::{CommandResult, Exit, dry_run, paths};
 use crate::isa::mma::Simd;
 use crate::model::locate::Places;
 use crate::model::{Content, ModelError};
@@ -165,13 +166,14 @@ struct Verifier {
 
 impl Verifier {
     fn describe(trust: Option<&Trust>) -> Result<Self, Failure> {
-        let (profile, catalogue, _) = produce::contract()?;
+        let basis = Basis::general()?;
+        let catalogue = basis.catalogue();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         Ok(Self {
             version: env!("CARGO_PKG_VERSION"),
             numerics: PLAN_VERSION,
             simd: Simd::detect().name(),
-            profile,
+            profile: basis.profile,
             catalogue,
             trust: trust.map(|trust| (trust.path.display().to_string(), trust.digest)),
             at: rfc3339(now),

@@ -6,7 +6,7 @@
 
 use super::{Engine, EngineError, Tap, run};
 use crate::model::{Config, qwen3};
-use crate::plan::{Pass, Plan, PlanError, Stack};
+use crate::plan::{Contract, Pass, Plan, PlanError};
 
 /// Why a generation could not be run.
 #[derive(Debug, thiserror::Error)]
@@ -97,7 +97,7 @@ pub struct Generation {
 pub fn generate<E: Engine>(
     engine: &mut E,
     config: &Config,
-    stack: Stack,
+    contract: Contract<'_>,
     prompt: &[u32],
     rule: &StopRule,
     tap: &mut dyn Tap,
@@ -108,7 +108,7 @@ pub fn generate<E: Engine>(
     loop {
         let start = made.plans.last().map_or(0, |plan| plan.pass.start + plan.pass.tokens);
         let pass = Pass { index: made.plans.len(), start, tokens: input.len() };
-        let plan = plan_of(config, stack, pass, made.plans.last())?;
+        let plan = plan_of(config, contract, pass, made.plans.last())?;
         let output = run(engine, std::slice::from_ref(&plan), &[input], tap)?;
         made.plans.push(plan);
         let Some(output) = output else { return Ok(None) };
@@ -129,7 +129,7 @@ pub fn generate<E: Engine>(
 /// Any [`GenerateError`] but [`GenerateError::Engine`].
 pub fn layout(
     config: &Config,
-    stack: Stack,
+    contract: Contract<'_>,
     prompt: &[u32],
     generated: &[u32],
 ) -> Result<(Vec<Plan>, Vec<Vec<u32>>), GenerateError> {
@@ -144,7 +144,7 @@ pub fn layout(
             _ => (prompt.len() + index - 1, vec![generated[index - 1]]),
         };
         let pass = Pass { index, start, tokens: input.len() };
-        plans.push(plan_of(config, stack, pass, plans.last())?);
+        plans.push(plan_of(config, contract, pass, plans.last())?);
         tokens.push(input);
     }
     Ok((plans, tokens))
@@ -154,13 +154,13 @@ pub fn layout(
 /// those of a model with 36 layers take 200 KB, and there is a pass a token.
 fn plan_of(
     config: &Config,
-    stack: Stack,
+    contract: Contract<'_>,
     pass: Pass,
     before: Option<&Plan>,
 ) -> Result<Plan, PlanError> {
     match before.and_then(|plan| plan.for_pass(pass)) {
         Some(plan) => Ok(plan),
-        None => qwen3::forward(config, stack, pass),
+        None => qwen3::forward(config, contract, pass),
     }
 }
 

@@ -8,7 +8,8 @@
 //! query and key head before RoPE, grouped-query attention, SwiGLU.
 
 use super::Config;
-use crate::plan::{CacheSlot, Half, LOGITS, Op, Pass, Plan, PlanBuilder, PlanError, Stack, Step};
+use crate::plan::{CacheSlot, Contract, Half, LOGITS, Op, Pass};
+use crate::plan::{Plan, PlanBuilder, PlanError, Step};
 
 /// Builds the plan of one pass.
 ///
@@ -16,8 +17,9 @@ use crate::plan::{CacheSlot, Half, LOGITS, Op, Pass, Plan, PlanBuilder, PlanErro
 /// would choose nothing.
 ///
 /// # Errors
-/// [`PlanError`] if the pass is empty or the configuration's sizes disagree.
-pub fn forward(config: &Config, stack: Stack, pass: Pass) -> Result<Plan, PlanError> {
+/// [`PlanError`] if the pass is empty, the configuration's sizes disagree, or the
+/// contract does not know a product of this size.
+pub fn forward(config: &Config, contract: Contract<'_>, pass: Pass) -> Result<Plan, PlanError> {
     let hidden = config.hidden_size;
     let inner = config.intermediate_size;
     let head_dim = config.head_dim;
@@ -25,7 +27,7 @@ pub fn forward(config: &Config, stack: Stack, pass: Pass) -> Result<Plan, PlanEr
     let (q_size, kv_size) = (q_heads * head_dim, kv_heads * head_dim);
     let (eps, theta) = (config.rms_norm_eps, config.rope_theta);
 
-    let mut b = PlanBuilder::new(stack, pass)?;
+    let mut b = PlanBuilder::new(contract, pass)?;
     let mut x = b.embedding(EMBEDDING, hidden);
     for layer in 0..config.num_hidden_layers {
         b.layer(Some(layer));

@@ -1,8 +1,9 @@
 //! Builds plans: infers shapes, checks them, and takes recipes from the stack.
 
-use super::{CacheSlot, Op, Operand, Pass, Plan, Stack, Step, ValueId};
+use super::{CacheSlot, Contract, Op, Operand, Pass, Plan, Step, ValueId};
 use crate::num::{Dtype, F32};
 use crate::recipe::Recipe;
+use crate::recipe::catalog::Choice;
 
 /// Why a plan could not be built.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -28,6 +29,14 @@ pub enum PlanError {
         /// Rows of the second operand.
         right: usize,
     },
+    /// Nobody knows the recipe of a product.
+    #[error("{step}: {reason}")]
+    Unlisted {
+        /// The step.
+        step: String,
+        /// The catalogue's own words.
+        reason: String,
+    },
     /// A pass must take at least one token.
     #[error("pass {index} takes no token")]
     EmptyPass {
@@ -46,23 +55,23 @@ pub struct Value {
 
 /// Builds the plan of one pass; the only maker of value ids.
 #[derive(Debug)]
-pub struct PlanBuilder {
-    stack: Stack,
+pub struct PlanBuilder<'a> {
+    contract: Contract<'a>,
     pass: Pass,
     layer: Option<usize>,
     steps: Vec<Step>,
 }
 
-impl PlanBuilder {
+impl<'a> PlanBuilder<'a> {
     /// Starts the plan of a pass.
     ///
     /// # Errors
     /// [`PlanError::EmptyPass`].
-    pub fn new(stack: Stack, pass: Pass) -> Result<Self, PlanError> {
+    pub fn new(contract: Contract<'a>, pass: Pass) -> Result<Self, PlanError> {
         if pass.tokens == 0 {
             return Err(PlanError::EmptyPass { index: pass.index });
         }
-        Ok(Self { stack, pass, layer: None, steps: Vec::new() })
+        Ok(Self { contract, pass, layer: None, steps: Vec::new() })
     }
 
     /// The steps so far belong to no layer, the next ones to `layer`.
@@ -92,8 +101,8 @@ impl PlanBuilder {
         if width == 0 || !x.columns.is_multiple_of(width) {
             return Err(self.columns(name, width, x.columns));
         }
-        let lanes = match self.stack {
-            Stack::Native => 32,
+        let lanes = match self.contract {
+            Contract::Native | Contract::NativeStock(_) => 32,
         };
         let inputs = vec![Operand::Value(x.id), Operand::Weight(weight.into())];
         let recipe = Recipe::RowReduction { lanes };
@@ -103,7 +112,8 @@ impl PlanBuilder {
     /// Multiplies by the transpose of a weight of `n` rows and `k` columns.
     ///
     /// # Errors
-    /// [`PlanError::Columns`] if `x` does not have `k` columns.
+    /// [`PlanError::Columns`] if `x` does not have `k` columns;
+    /// [`PlanError::Unlisted`] if the contract's catalogue does not list the product.
     pub fn linear(
         &mut self,
         name: &str,
@@ -114,8 +124,14 @@ impl PlanBuilder {
         if x.columns != k {
             return Err(self.columns(name, k, x.columns));
         }
-        let recipe = match self.stack {
-            Stack::Native => Recipe::SingleWalk,
+        let recipe = match self.contract {
+            Contract::Native => Recipe::SingleWalk,
+            Contract::NativeStock(catalog) => {
+                let size = (x.rows as u64, n as u64, k as u64);
+                catalog
+                    .planned(Choice::Stock, size)
+                    .map_err(|reason| PlanError::Unlisted { step: self.path(name), reason })?
+            }
         };
         let inputs = vec![Operand::Value(x.id), Operand::Weight(weight.into())];
         Ok(self.push(name, Op::Linear { k }, recipe, inputs, (x.rows, n)))
@@ -162,8 +178,8 @@ impl PlanBuilder {
         if q.columns != q_heads * head_dim {
             return Err(self.columns(name, q_heads * head_dim, q.columns));
         }
-        let recipe = match self.stack {
-            Stack::Native => Recipe::Flash2 { kv_tile: 64 },
+        let recipe = match self.contract {
+            Contract::Native | Contract::NativeStock(_) => Recipe::Flash2 { kv_tile: 64 },
         };
         let inputs = vec![Operand::Value(q.id), Operand::Cache(keys), Operand::Cache(values)];
         let op = Op::Attention { q_heads, kv_heads, head_dim };
@@ -200,7 +216,7 @@ impl PlanBuilder {
 
     /// Ends the plan.
     pub fn finish(self) -> Plan {
-        Plan { stack: self.stack, pass: self.pass, steps: self.steps.into() }
+        Plan { stack: self.contract.stack(), pass: self.pass, steps: self.steps.into() }
     }
 
     fn pair(&mut self, name: &str, op: Op, a: Value, b: Value) -> Result<Value, PlanError> {

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use crate::num::Dtype;
 use crate::recipe::Recipe;
+use crate::recipe::catalog::{Catalog, Choice};
 
 /// The numeric contract of a whole program: which recipes its operations take.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -23,6 +24,9 @@ pub enum Stack {
     /// Our engine: products without split-K, 32-lane row reductions and row-wise
     /// kernels, so that a row's bits do not depend on what it is batched with.
     Native,
+    /// As [`Stack::Native`], but every product takes the algorithm that cuBLASLt
+    /// prefers, split-K included: bits depend on how many rows it has.
+    NativeStock,
 }
 
 impl Stack {
@@ -30,12 +34,49 @@ impl Stack {
     pub fn name(self) -> &'static str {
         match self {
             Self::Native => "native",
+            Self::NativeStock => "native-stock",
         }
     }
 
     /// Finds a stack by its name.
     pub fn by_name(name: &str) -> Option<Self> {
-        (name == "native").then_some(Self::Native)
+        [Self::Native, Self::NativeStock].into_iter().find(|stack| stack.name() == name)
+    }
+
+    /// Which algorithm the stack asks cuBLASLt for.
+    pub fn choice(self) -> Choice {
+        match self {
+            Self::Native => Choice::Unsplit,
+            Self::NativeStock => Choice::Stock,
+        }
+    }
+}
+
+/// A stack with what its recipes rest on: all that a plan needs besides the model.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Contract<'a> {
+    /// [`Stack::Native`]: the recipes follow from the operations.
+    Native,
+    /// [`Stack::NativeStock`]: this catalogue says which recipe a product of so many
+    /// rows has.
+    NativeStock(&'a Catalog),
+}
+
+impl<'a> Contract<'a> {
+    /// The contract of a stack whose products are looked up in this catalogue.
+    pub fn new(stack: Stack, catalog: &'a Catalog) -> Self {
+        match stack {
+            Stack::Native => Self::Native,
+            Stack::NativeStock => Self::NativeStock(catalog),
+        }
+    }
+
+    /// The stack.
+    pub fn stack(self) -> Stack {
+        match self {
+            Self::Native => Stack::Native,
+            Self::NativeStock(_) => Stack::NativeStock,
+        }
     }
 }
 

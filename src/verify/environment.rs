@@ -8,9 +8,9 @@ use crate::isa::mma::MmaProfile;
 use crate::isa::profile::Profile;
 use crate::model::Config;
 use crate::num::Dtype;
-use crate::plan::{PLAN_VERSION, Plan, Stack};
+use crate::plan::{Contract, PLAN_VERSION, Plan, Stack};
 use crate::recipe::catalog::Catalog;
-use crate::recipe::cublaslt::{AlgorithmDescriptor, recipe_of, why_unknown};
+use crate::recipe::cublaslt::AlgorithmDescriptor;
 use crate::recipe::kernel_sets;
 use crate::transcript::Statement;
 use crate::transcript::capture;
@@ -36,9 +36,16 @@ fn differs(detail: String) -> Refusal {
 /// What the statement names and this build knows.
 #[derive(Debug)]
 pub(super) struct Known {
-    pub(super) stack: Stack,
+    stack: Stack,
     pub(super) mma: MmaProfile,
     catalog: Catalog,
+}
+
+impl Known {
+    /// Which recipes the plans have.
+    pub(super) fn contract(&self) -> Contract<'_> {
+        Contract::new(self.stack, &self.catalog)
+    }
 }
 
 /// Looks everything up that the statement names.
@@ -174,11 +181,11 @@ fn check_dispatch(statement: &Statement, known: &Known, plans: &[Plan]) -> Resul
     for row in &statement.dispatch {
         match &row.algorithm {
             Some(algorithm) if on_gpu => {
-                let recipe =
-                    recipe_of(&known.catalog, &descriptor(algorithm), (row.m, row.n, row.k));
+                let (choice, size) = (known.stack.choice(), (row.m, row.n, row.k));
+                let recipe = known.catalog.recipe_of(choice, &descriptor(algorithm), size);
                 let recipe = recipe.ok_or_else(|| {
-                    let size = (row.m, row.n, row.k);
-                    let reason = why_unknown(&known.catalog, &descriptor(algorithm), size);
+                    let algorithm = descriptor(algorithm);
+                    let reason = known.catalog.why_unknown(choice, &algorithm, size);
                     unknown(format!("no measured recipe for {}: {reason}", describe(row)))
                 })?;
                 if recipe.to_string() != row.recipe {

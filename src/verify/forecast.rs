@@ -161,7 +161,7 @@ mod tests {
     use super::*;
     use crate::engine::generate::layout;
     use crate::model::Config;
-    use crate::plan::Stack;
+    use crate::plan::Contract;
 
     /// The published sizes of Qwen3-4B.
     const QWEN3_4B: &str = r#"{
@@ -177,7 +177,7 @@ mod tests {
     fn cost_of(prompt: usize, generated: usize) -> Cost {
         let config = Config::from_json(QWEN3_4B.as_bytes()).unwrap();
         let (prompt, generated) = (vec![7; prompt], vec![7; generated]);
-        let (plans, _) = layout(&config, Stack::Native, &prompt, &generated).unwrap();
+        let (plans, _) = layout(&config, Contract::Native, &prompt, &generated).unwrap();
         cost(&plans, 2)
     }
 

@@ -14,9 +14,11 @@ pub mod report;
 mod sampling;
 pub mod trust;
 
+use crate::engine::generate::GenerateError;
 use crate::engine::{Progress, generate};
 use crate::isa::mma::Simd;
 use crate::model::{Config, Content, ModelError};
+use crate::plan::PlanError;
 use crate::transcript::Transcript;
 use crate::transcript::statement::{ModelManifest, Statement};
 
@@ -165,9 +167,20 @@ fn prepare(report: &mut Report, transcript: &Transcript, config: &Config) -> Opt
     let prepared = look_up(statement).and_then(|known| {
         check_logits(statement, config)?;
         let (tokens_in, tokens_out) = (&statement.tokens_in, &statement.tokens_out);
-        let layout = generate::layout(config, known.stack, tokens_in, tokens_out);
-        let (plans, tokens) = layout
-            .map_err(|error| Refusal { leads_to: Verdict::Mismatch, detail: error.to_string() })?;
+        let layout = generate::layout(config, known.contract(), tokens_in, tokens_out);
+        let (plans, tokens) = layout.map_err(|error| Refusal {
+            leads_to: match error {
+                // A larger product than anyone measured contradicts nothing.
+                GenerateError::Plan(PlanError::Unlisted { .. }) => Verdict::Incomplete,
+                GenerateError::EmptyPrompt
+                | GenerateError::NothingToGenerate
+                | GenerateError::TokenRange { .. }
+                | GenerateError::Context { .. }
+                | GenerateError::Plan(_)
+                | GenerateError::Engine(_) => Verdict::Mismatch,
+            },
+            detail: error.to_string(),
+        })?;
         let detail = check_plans(statement, &known, &plans)?;
         Ok((known, plans, tokens, detail))
     });

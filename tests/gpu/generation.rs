@@ -12,7 +12,7 @@ use attest::isa::profile::Profile;
 use attest::model::files::Folder;
 use attest::model::{Config, Weights};
 use attest::num::Tensor;
-use attest::plan::{Pass, Stack, Step};
+use attest::plan::{Contract, Pass, Step};
 use attest::recipe::catalog::Catalog;
 
 use super::inputs::{activations, draw};
@@ -147,9 +147,9 @@ fn the_harness_compares_every_step() {
     let mut record = Record::default();
     let rule = StopRule { max_new_tokens: 2, stop_ids: vec![] };
     let mut engine = Emulator::new(mma, Simd::detect(), &weights, 16);
-    let made = generate(&mut engine, &config, Stack::Native, &[5, 6, 7], &rule, &mut record);
+    let made = generate(&mut engine, &config, Contract::Native, &[5, 6, 7], &rule, &mut record);
     let made = made.unwrap().unwrap();
-    let (plans, tokens) = layout(&config, Stack::Native, &[5, 6, 7], &made.tokens).unwrap();
+    let (plans, tokens) = layout(&config, Contract::Native, &[5, 6, 7], &made.tokens).unwrap();
     let mut compare = Compare { record: &record, compared: 0, steps: 0, differing: 0, first: None };
     let mut engine = Emulator::new(mma, Simd::detect(), &weights, 16);
     run(&mut engine, &plans, &tokens, &mut compare).unwrap();
@@ -177,9 +177,9 @@ fn generation(
     let rule = StopRule { max_new_tokens: GENERATED, stop_ids: vec![] };
     let mut record = Record::default();
     let mut cuda = engine();
-    let made = generate(&mut cuda, config, Stack::Native, &prompt, &rule, &mut record);
+    let made = generate(&mut cuda, config, Contract::Native, &prompt, &rule, &mut record);
     let made = made.unwrap().unwrap();
-    let (plans, tokens) = layout(config, Stack::Native, &prompt, &made.tokens).unwrap();
+    let (plans, tokens) = layout(config, Contract::Native, &prompt, &made.tokens).unwrap();
 
     let mut check = |what: &str, execute: &mut dyn FnMut(&mut Compare<'_>)| {
         let mut compare =

@@ -13,7 +13,7 @@ use attest::model::Model;
 use attest::model::synth::{Checkpoint, Written, digest, shapes};
 use attest::model::weights::OutputMatrix;
 use attest::num::Tensor;
-use attest::plan::{Pass, Stack, Step};
+use attest::plan::{Contract, Pass, Step};
 use tempfile::TempDir;
 
 /// `attest model synth --config qwen3-test --seed 1`, in `spec/synthetic-model.md`.
@@ -165,8 +165,8 @@ fn activations_are_massive_but_finite_and_tokens_vary() {
     let rule = StopRule { max_new_tokens: 24, stop_ids: Vec::new() };
     let mut engine = Emulator::new(&mma, Simd::detect(), model.weights(), 64);
     let mut ranges = Ranges::default();
-    let made =
-        generate(&mut engine, model.config(), Stack::Native, &prompt, &rule, &mut ranges).unwrap();
+    let made = generate(&mut engine, model.config(), Contract::Native, &prompt, &rule, &mut ranges)
+        .unwrap();
     let tokens: BTreeSet<u32> = made.unwrap().tokens.into_iter().collect();
     assert!(ranges.largest < 0x4700, "{:04x}: nothing is above 2^15", ranges.largest);
     assert!(ranges.residual > 0x4280, "{:04x}: a channel is above 64", ranges.residual);

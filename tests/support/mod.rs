@@ -11,7 +11,7 @@ use attest::isa::mma::{MmaProfile, Simd};
 use attest::isa::profile::Profile;
 use attest::model::{Content, Model};
 use attest::num::{Digest, sha256};
-use attest::plan::{Plan, Stack};
+use attest::plan::{Contract, Plan, Stack};
 use attest::recipe::catalog::Catalog;
 use attest::transcript::capture::{self, Circumstances};
 use attest::transcript::key::PrivateKey;
@@ -111,7 +111,7 @@ impl Making<'_> {
         let vocab = model.config().vocab_size;
         let mut tap = RecordTap::new(self.logits, self.trace, vocab, |_| {});
         let config = model.config();
-        let made = generate(&mut engine, config, Stack::Native, &tokens_in, &rule, &mut tap);
+        let made = generate(&mut engine, config, Contract::Native, &tokens_in, &rule, &mut tap);
         let made = made.unwrap().unwrap();
         let recording = tap.finish().unwrap();
         let profile = Profile::by_id(PROFILE).unwrap();
@@ -144,7 +144,7 @@ impl Made {
     /// Plans and tokens of each pass, as a verifier lays them out.
     pub fn layout(&self) -> (Vec<Plan>, Vec<Vec<u32>>) {
         let (tokens_in, tokens_out) = (&self.statement.tokens_in, &self.statement.tokens_out);
-        layout(model().config(), Stack::Native, tokens_in, tokens_out).unwrap()
+        layout(model().config(), Contract::Native, tokens_in, tokens_out).unwrap()
     }
 
     /// Makes every commitment that of the contents again, as a liar would.

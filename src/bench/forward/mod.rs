@@ -25,7 +25,7 @@ use crate::engine::{Engine, Flow, Progress, Tap, run};
 use crate::isa::mma::{MmaProfile, Simd};
 use crate::model::Model;
 use crate::num::Tensor;
-use crate::plan::{Pass, Plan, Stack, Step};
+use crate::plan::{Contract, Pass, Plan, Step};
 use memory::Watch;
 use sample::Sample;
 use timed::Timed;
@@ -185,7 +185,7 @@ fn passes(request: &ForwardRequest<'_>) -> Result<(Vec<Plan>, Vec<Vec<u32>>), Be
         Logits::All => request.prompt_tokens.min(1),
     };
     let (prompt, generated) = ids.split_at(prompt);
-    Ok(layout(config, Stack::Native, prompt, generated)?)
+    Ok(layout(config, Contract::Native, prompt, generated)?)
 }
 
 fn table<E>(engine: &Timed<'_, E>, nanos: u64) -> Vec<Operation> {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap::Args as ClapArgs;
 
-use super::{CommandResult, Effort, Output, form, pair, print, produce};
+use super::{CommandResult, Effort, Output, basis, form, pair, print};
 use crate::bench::{AttentionReport, AttentionRequest, Heads, Machine, attention};
 
 /// Arguments of `attest bench attention`.
@@ -17,7 +17,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = query_heads)]
     heads: usize,
     /// Profile of the arithmetic.
-    #[arg(long, value_name = "ID", default_value = produce::PROFILE)]
+    #[arg(long, value_name = "ID", default_value = basis::PROFILE)]
     profile: String,
     /// Form of the lanes [default: the widest].
     #[arg(long, value_name = "FORM")]

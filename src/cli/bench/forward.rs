@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap::{Args as ClapArgs, ValueEnum};
 
-use super::{CommandResult, Output, form, print, produce};
+use super::{Basis, CommandResult, Output, form, print};
 use crate::bench::{ForwardReport, ForwardRequest, Logits, Machine, forward};
 use crate::cli::digests::digested;
 use crate::model::Content;
@@ -43,7 +43,7 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     // Opening hashes the weights, so they are in the page cache where it is large enough.
     let folder = Places::from_env().resolve(&args.model)?;
     let model = digested(Content::open(&folder)?, output)?;
-    let (_, _, mma) = produce::contract()?;
+    let mma = Basis::general()?.mma;
     let request = ForwardRequest {
         model: &model,
         mma: &mma,

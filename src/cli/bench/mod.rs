@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 
 use super::error::Failure;
 use super::output::Output;
-use super::{CommandResult, Exit, produce};
+use super::basis::{self, Basis};
+use super::{CommandResult, Exit};
 use crate::bench::{BenchError, Budget, Figures, Machine};
 use crate::isa::mma::Simd;
 

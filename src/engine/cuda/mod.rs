@@ -1,11 +1,12 @@
 //! The GPU engine: executes steps with cuBLASLt and our own kernels.
 //!
-//! Matrix products use catalogued algorithms without split-K, every kernel works
-//! row by row: what a row is batched with cannot change its bits. This folder
+//! Matrix products use catalogued algorithms, every kernel of ours works row by row:
+//! under `native` what a row is batched with cannot change its bits. This folder
 //! holds the crate's only calls into CUDA; the verifier does not need it.
 
 mod buffer;
 mod caches;
+mod cublaslt;
 mod environment;
 mod fault;
 mod gemm;
@@ -14,6 +15,7 @@ mod memory;
 pub mod nvrtc;
 mod ops;
 pub mod probe;
+pub mod survey;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -29,11 +31,12 @@ use crate::model::Weights;
 use crate::num::{Bf16, Data, Tensor};
 use crate::plan::{CacheSlot, Op};
 use crate::recipe::Recipe;
-use crate::recipe::catalog::Catalog;
+use crate::recipe::catalog::{Catalog, Choice};
 use crate::recipe::cublaslt::{AlgorithmDescriptor, Dispatch};
 use buffer::{Cache, Elements, WeightBuffer};
 use fault::{device_error, expect, fault, unknown_recipe};
-use gemm::{Gemm, Shape};
+use cublaslt::Shape;
+use gemm::Gemm;
 use kernels::Kernels;
 use ops::{bf16, weight};
 
@@ -53,7 +56,7 @@ pub struct CudaEngine {
 
 impl CudaEngine {
     /// Makes an engine for sequences of at most `max_positions` tokens, without
-    /// weights ([`Self::load`], [`Self::load_weight`]).
+    /// weights ([`Self::load`], [`Self::load_weight`]). `choice` is the stack's.
     ///
     /// # Errors
     /// [`EngineError::Refused`] if the catalogue was not measured with this GPU
@@ -61,6 +64,7 @@ impl CudaEngine {
     pub fn new(
         device: &Device,
         catalog: Catalog,
+        choice: Choice,
         max_positions: usize,
     ) -> Result<Self, EngineError> {
         let found = device.environment();
@@ -69,7 +73,7 @@ impl CudaEngine {
             .map_err(|reason| EngineError::Refused { step: "environment".into(), reason })?;
         Ok(Self {
             kernels: Kernels::load(device)?,
-            gemm: Gemm::new(&device.stream, catalog)?,
+            gemm: Gemm::new(&device.stream, catalog, choice)?,
             environment: device.environment().clone(),
             stream: Arc::clone(&device.stream),
             weights: HashMap::new(),
@@ -192,7 +196,9 @@ impl Engine for CudaEngine {
                 expect(step, "columns of x", step.columns, x(0)?.columns)?;
                 self.kernels.rms_norm(&step.name, bf16(step, x(0)?)?, &weight.elements, eps)?
             }
-            (Op::Linear { k }, Recipe::SingleWalk) => self.linear(step, x(0)?, k)?,
+            (Op::Linear { k }, Recipe::SingleWalk | Recipe::SplitKWorkspaceF32 { .. }) => {
+                self.linear(step, x(0)?, k)?
+            }
             (Op::Rope { theta, head_dim }, Recipe::RopeBf16) => {
                 self.rope(group, x(0)?, theta, head_dim)?
             }

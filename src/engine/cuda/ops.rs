@@ -9,7 +9,7 @@ use cudarc::driver::CudaSlice;
 
 use super::buffer::{Buffer, Elements, WeightBuffer};
 use super::fault::{expect, fault, unknown_recipe};
-use super::gemm::Shape;
+use super::cublaslt::Shape;
 use super::kernels::Heads;
 use super::{CudaEngine, memory};
 use crate::engine::{EngineError, Group};

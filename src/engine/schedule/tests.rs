@@ -8,7 +8,7 @@ use crate::engine::generate::layout;
 use crate::isa::mma::Simd;
 use crate::isa::profile::Profile;
 use crate::model::{Model, qwen3};
-use crate::plan::{LOGITS, Stack};
+use crate::plan::{Contract, LOGITS};
 use crate::recipe::Recipe;
 
 fn model() -> Model {
@@ -50,7 +50,7 @@ fn run_with(
 fn chunks_of_passes_change_no_output_and_no_order() {
     let model = model();
     let (prompt, generated) = ([5, 6, 7, 8, 9], [10, 11, 12, 13, 14, 15, 16]);
-    let (plans, tokens) = layout(model.config(), Stack::Native, &prompt, &generated).unwrap();
+    let (plans, tokens) = layout(model.config(), Contract::Native, &prompt, &generated).unwrap();
     let row = 2 * model.config().vocab_size;
     let (chosen, whole) = run_with(&model, &plans, &tokens, usize::MAX, usize::MAX);
     for (bytes, chunks) in [(0, 7), (row, 7), (2 * row, 4), (3 * row, 3), (6 * row, 2)] {
@@ -116,7 +116,7 @@ fn only_products_may_differ_in_their_recipe() {
 #[test]
 fn a_tap_stops_in_any_chunk() {
     let model = model();
-    let (plans, tokens) = layout(model.config(), Stack::Native, &[5, 6], &[10, 11, 12]).unwrap();
+    let (plans, tokens) = layout(model.config(), Contract::Native, &[5, 6], &[10, 11, 12]).unwrap();
     let all = plans.len() * plans[0].steps.len();
     for most in [1, all - 11, all - 4, all] {
         let (chosen, seen) = run_with(&model, &plans, &tokens, 0, most);
@@ -129,7 +129,7 @@ fn a_tap_stops_in_any_chunk() {
 fn chunks_begin_after_the_last_step_that_a_layer_or_a_cache_ties() {
     let model = model();
     let pass = Pass { index: 0, start: 0, tokens: 3 };
-    let plan = qwen3::forward(model.config(), Stack::Native, pass).unwrap();
+    let plan = qwen3::forward(model.config(), Contract::Native, pass).unwrap();
     let names: Vec<&str> =
         plan.steps[tail(&plan.steps)..].iter().map(|step| step.name.as_str()).collect();
     assert_eq!(names, ["last_token", "norm", LOGITS, "argmax"]);
@@ -140,7 +140,7 @@ fn chunks_begin_after_the_last_step_that_a_layer_or_a_cache_ties() {
 fn chunks_are_of_equal_size() {
     let model = model();
     let row = 2 * model.config().vocab_size;
-    let (plans, _) = layout(model.config(), Stack::Native, &[1], &[2; 10]).unwrap();
+    let (plans, _) = layout(model.config(), Contract::Native, &[1], &[2; 10]).unwrap();
     let from = tail(&plans[0].steps);
     // Passes that fit, passes in a chunk.
     for (fit, size) in [(0, 1), (1, 1), (3, 3), (4, 4), (5, 5), (9, 5), (10, 10), (99, 10)] {
@@ -151,11 +151,11 @@ fn chunks_are_of_equal_size() {
 #[test]
 fn passes_of_one_length_share_their_steps() {
     let model = model();
-    let (plans, _) = layout(model.config(), Stack::Native, &[1, 2, 3], &[4, 5, 6, 7]).unwrap();
+    let (plans, _) = layout(model.config(), Contract::Native, &[1, 2, 3], &[4, 5, 6, 7]).unwrap();
     assert!(!Arc::ptr_eq(&plans[0].steps, &plans[1].steps));
     for plan in &plans[2..] {
         assert!(Arc::ptr_eq(&plan.steps, &plans[1].steps));
-        let own = qwen3::forward(model.config(), Stack::Native, plan.pass).unwrap();
+        let own = qwen3::forward(model.config(), Contract::Native, plan.pass).unwrap();
         assert_eq!(*plan, own, "shared or not, the plan of the pass");
     }
 }
@@ -176,7 +176,7 @@ fn progress_ends_at_the_total() {
         }
     }
     let model = model();
-    let (plans, tokens) = layout(model.config(), Stack::Native, &[5, 6], &[10, 11, 12]).unwrap();
+    let (plans, tokens) = layout(model.config(), Contract::Native, &[5, 6], &[10, 11, 12]).unwrap();
     let mma = *Profile::by_id("h200").unwrap().mma("bf16").unwrap();
     let mut engine = Emulator::new(&mma, Simd::detect(), model.weights(), 64);
     let mut told = Told(Vec::new());
