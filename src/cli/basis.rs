@@ -6,7 +6,7 @@ use super::error::Failure;
 use crate::isa::mma::MmaProfile;
 use crate::isa::profile::Profile;
 use crate::model::{Config, qwen3};
-use crate::plan::{Contract, Op, Pass, Plan, Stack};
+use crate::plan::{Contract, Op, Pass, Stack};
 use crate::recipe::catalog::Catalog;
 use crate::transcript::statement::Artifact;
 
@@ -36,7 +36,7 @@ impl Basis {
 
     /// The one of a model: its listing if there is one.
     pub(super) fn of(stack: Stack, config: &Config) -> Result<Self, Failure> {
-        let weights = weights(config)?;
+        let weights: Vec<_> = weights(config)?.into_iter().map(|(shape, _)| shape).collect();
         match (Catalog::knowing(stack.choice(), &weights), stack) {
             (Some(catalog), _) => Self::with(stack, catalog),
             (None, Stack::Native) => Self::general(),
@@ -72,24 +72,27 @@ impl Basis {
     }
 }
 
-/// Distinct weights `(n, k)` of a model's products, in the plan's order.
-pub(super) fn weights(config: &Config) -> Result<Vec<(u64, u64)>, Failure> {
-    let mut weights = Vec::new();
-    for step in plan_of_one_token(config)?.steps.iter() {
-        if let Op::Linear { k } = step.op {
-            let weight = (step.columns as u64, k as u64);
-            if !weights.contains(&weight) {
-                weights.push(weight);
-            }
+/// Rows and dot-product length of weights, and what they are called.
+pub(super) type NamedShape = ((u64, u64), Vec<String>);
+
+/// Distinct shapes `(n, k)` of a model's weights and what they are called, in the
+/// plan's order.
+pub(super) fn weights(config: &Config) -> Result<Vec<NamedShape>, Failure> {
+    let pass = Pass { index: 0, start: 0, tokens: 1 };
+    let plan = qwen3::forward(config, Contract::Native, pass)
+        .map_err(|error| internal(&error.to_string()))?;
+    let mut weights: Vec<NamedShape> = Vec::new();
+    for step in plan.steps.iter() {
+        let Op::Linear { k } = step.op else { continue };
+        let shape = (step.columns as u64, k as u64);
+        let name = step.name.rsplit('.').next().unwrap_or_default().to_owned();
+        match weights.iter_mut().find(|(known, _)| *known == shape) {
+            Some((_, names)) if names.contains(&name) => {}
+            Some((_, names)) => names.push(name),
+            None => weights.push((shape, vec![name])),
         }
     }
     Ok(weights)
-}
-
-/// The plan of a pass of one token: every product of the model once.
-pub(super) fn plan_of_one_token(config: &Config) -> Result<Plan, Failure> {
-    let pass = Pass { index: 0, start: 0, tokens: 1 };
-    qwen3::forward(config, Contract::Native, pass).map_err(|error| internal(&error.to_string()))
 }
 
 fn internal(what: &str) -> Failure {

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use clap::Args as ClapArgs;
 use serde_json::json;
 
-use super::output::Output;
 use super::basis::Basis;
+use super::output::Output;
 use super::{CommandResult, Exit, gpu, paths};
 use crate::isa::mma::Simd;
 use crate::isa::profile::Profile;

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
+use super::basis::Basis;
 use super::error::Failure;
 use super::output::Output;
 use super::quantity::{bytes, count, duration};
 use super::verify::{self, Args};
-use super::basis::Basis;
 use super::{CommandResult, Exit};
 use crate::bench::{Calibration, Decimal, calibrate, per_second, quotient};
 use crate::isa::mma::Simd;

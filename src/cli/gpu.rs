@@ -1,8 +1,8 @@
 //! The CUDA engine for the command line.
 
 use super::Exit;
-use super::error::Failure;
 use super::basis::Basis;
+use super::error::Failure;
 use super::produce::{Claims, Made, Work};
 use crate::engine::cuda::{CudaEngine, Device, Environment as Found, EnvironmentError};
 use crate::recipe::catalog::Catalog;

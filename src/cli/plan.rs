@@ -9,9 +9,9 @@ use super::error::Failure;
 use super::output::Output;
 use super::run::Gemm;
 use super::{CommandResult, Exit, paths};
+use crate::engine::generate::GenerateError;
 use crate::model::locate::Places;
 use crate::model::{Config, qwen3};
-use crate::engine::generate::GenerateError;
 use crate::plan::Pass;
 
 /// Arguments of `attest plan`.

@@ -70,7 +70,8 @@ impl Work<'_> {
         let mut tap = RecordTap::new(self.logits, self.trace, config.vocab_size, |now| {
             progress.show(&passes.status(now));
         });
-        let made = generate(engine, config, self.basis.contract(), self.prompt, self.rule, &mut tap)?;
+        let made =
+            generate(engine, config, self.basis.contract(), self.prompt, self.rule, &mut tap)?;
         let recording =
             tap.finish().map_err(|error| Failure::new(Exit::Internal, error.to_string()))?;
         let made =

@@ -5,12 +5,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args as ClapArgs, ValueEnum};
 
+use super::basis::Basis;
 use super::digests::{Remembered, digested};
 use super::error::Failure;
 use super::output::{Output, plain, plain_lines};
 use super::produce::{Made, Work, on_emulator};
 use super::verify::{Nonce, parse_hex};
-use super::basis::Basis;
 use super::{CommandResult, Exit, gpu, paths};
 use crate::engine::generate::{GenerateError, StopRule, check};
 use crate::model::Content;

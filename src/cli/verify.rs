@@ -6,11 +6,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args as ClapArgs;
 
+use super::basis::Basis;
 use super::digests::Remembered;
 use super::error::Failure;
 use super::output::{Output, plain};
 use super::progress::Status;
-use super::basis::Basis;
 use super::{CommandResult, Exit, dry_run, paths};
 use crate::isa::mma::Simd;
 use crate::model::locate::Places;

@@ -13,7 +13,7 @@ use attest::model::files::Folder;
 use attest::model::{Config, Weights};
 use attest::num::Tensor;
 use attest::plan::{Contract, Pass, Step};
-use attest::recipe::catalog::Catalog;
+use attest::recipe::catalog::{Catalog, Choice};
 
 use super::inputs::{activations, draw};
 use super::tally::{Tally, device};
@@ -169,7 +169,7 @@ fn generation(
     let positions = prompt_len + GENERATED;
     let engine = || {
         let catalog = Catalog::by_id("h200-cublaslt-13.1").unwrap();
-        let mut engine = CudaEngine::new(device, catalog, positions).unwrap();
+        let mut engine = CudaEngine::new(device, catalog, Choice::Unsplit, positions).unwrap();
         engine.load(weights).unwrap();
         engine
     };

@@ -7,7 +7,7 @@ use attest::num::{Bf16, Data, Dtype, F32, Tensor};
 use attest::plan::{CacheSlot, Half, Op, Operand, Pass, Step, ValueId};
 use attest::recipe::attention::HeadRows;
 use attest::recipe::attention::flash2::flash2_row;
-use attest::recipe::catalog::Catalog;
+use attest::recipe::catalog::{Catalog, Choice};
 use attest::recipe::rope::{InverseFrequencies, rope_row};
 use attest::recipe::{Recipe, RowReduction};
 use attest::recipe::{argmax, elementwise, embedding, rms_norm};
@@ -24,7 +24,7 @@ pub struct Bench {
 impl Bench {
     pub fn new(device: &attest::engine::cuda::Device, positions: usize) -> Self {
         let catalog = Catalog::by_id("h200-cublaslt-13.1").unwrap();
-        Self { engine: CudaEngine::new(device, catalog, positions).unwrap() }
+        Self { engine: CudaEngine::new(device, catalog, Choice::Unsplit, positions).unwrap() }
     }
 
     pub fn upload(&mut self, rows: usize, elements: &[Bf16]) -> Buffer {

@@ -13,9 +13,9 @@ use clap::{Args as ClapArgs, Subcommand};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::basis::{self, Basis};
 use super::error::Failure;
 use super::output::Output;
-use super::basis::{self, Basis};
 use super::{CommandResult, Exit};
 use crate::bench::{BenchError, Budget, Figures, Machine};
 use crate::isa::mma::Simd;

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::json;
 
 use super::{Build, Check, Model, open, text};
-use crate::cli::basis::{self, Basis, PROFILE};
+use crate::cli::basis::{self, Basis, NamedShape, PROFILE};
 use crate::cli::error::Failure;
 use crate::cli::output::Output;
 use crate::cli::{CommandResult, Exit, paths};
@@ -17,14 +17,15 @@ use crate::isa::mma::Simd;
 use crate::model::Config;
 use crate::model::locate::Places;
 use crate::model::synth::Checkpoint;
-use crate::plan::Op;
 use crate::recipe::catalog::listing::{FORMAT, Listing, Measured, Run, Shape};
 use crate::recipe::catalog::{Catalog, Choice, Library};
 use crate::recipe::gemm::Walk;
 
 /// Measures and writes a catalogue.
 pub(super) fn build(args: &Build, output: &Output) -> CommandResult {
-    let weights = weights(&config(&args.of)?)?;
+    let weight = |((n, k), names): NamedShape| Weight { n: n as usize, k: k as usize, names };
+    let weights: Vec<Weight> =
+        basis::weights(&config(&args.of)?)?.into_iter().map(weight).collect();
     let path = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.json", args.id)));
     let pending = paths::Pending::create(&path, false, &[])?;
     let device = open_device()?;
@@ -178,22 +179,6 @@ fn config(of: &Model) -> Result<Config, Failure> {
     let checkpoint = checkpoint
         .ok_or_else(|| Failure::new(Exit::Usage, format!("no shape is named {shape:?}")))?;
     Ok(checkpoint.config().clone())
-}
-
-/// The distinct weights of a model's products, with their names.
-fn weights(config: &Config) -> Result<Vec<Weight>, Failure> {
-    let mut weights: Vec<Weight> = Vec::new();
-    for step in basis::plan_of_one_token(config)?.steps.iter() {
-        let Op::Linear { k } = step.op else { continue };
-        let name = step.name.rsplit('.').next().unwrap_or_default().to_owned();
-        let n = step.columns;
-        match weights.iter_mut().find(|weight| (weight.n, weight.k) == (n, k)) {
-            Some(weight) if weight.names.contains(&name) => {}
-            Some(weight) => weight.names.push(name),
-            None => weights.push(Weight { n, k, names: vec![name] }),
-        }
-    }
-    Ok(weights)
 }
 
 /// What PyTorch offers the library on Hopper.

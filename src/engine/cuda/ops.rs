@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use cudarc::driver::CudaSlice;
 
 use super::buffer::{Buffer, Elements, WeightBuffer};
-use super::fault::{expect, fault, unknown_recipe};
 use super::cublaslt::Shape;
+use super::fault::{expect, fault, unknown_recipe};
 use super::kernels::Heads;
 use super::{CudaEngine, memory};
 use crate::engine::{EngineError, Group};

@@ -221,10 +221,8 @@ impl Bench {
         let pool = operands::activations(k);
         let rows = pool.chunks_exact(k).cycle().take(max_m);
         let x: Vec<Bf16> = rows.flatten().copied().collect();
-        let weight: Vec<Bf16> = (0..n)
-            .into_par_iter()
-            .flat_map_iter(|row| operands::weight_row(row, k))
-            .collect();
+        let weight: Vec<Bf16> =
+            (0..n).into_par_iter().flat_map_iter(|row| operands::weight_row(row, k)).collect();
         Ok(Self {
             x: memory::upload(stream, PHASE, &x)?,
             on_device: memory::upload(stream, PHASE, &weight)?,
@@ -298,7 +296,9 @@ impl Bench {
 fn compared_rows(m: usize, n: usize) -> Vec<Range<usize>> {
     // 32 rows of the widest products are 39 MB a launch.
     let ends = if n > 1 << 15 { 16 } else { 64 };
-    if m <= 2 * ends { vec![0..m] } else { vec![0..ends, m - ends..m] }
+    let first = m.min(ends);
+    let last = first.max(m.saturating_sub(ends));
+    [0..first, last..m].into_iter().filter(|rows| !rows.is_empty()).collect()
 }
 
 fn slices_of(recipe: Recipe, k: usize) -> Result<Slices, EngineError> {
