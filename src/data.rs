@@ -34,8 +34,10 @@ pub const NVRTC_OPTIONS: &[&str] = &[
 pub const KERNEL_SETS: &str = include_str!("../kernels/measured.json");
 
 /// Dispatch catalogues by id.
-pub const CATALOGS: &[(&str, &str)] =
-    &[("h200-cublaslt-13.1", include_str!("../catalogs/h200-cublaslt-13.1.json"))];
+pub const CATALOGS: &[(&str, &str)] = &[
+    ("h200-cublaslt-13.1", include_str!("../catalogs/h200-cublaslt-13.1.json")),
+    ("h200-cublaslt-13.1-qwen3-4b", include_str!("../catalogs/h200-cublaslt-13.1-qwen3-4b.json")),
+];
 
 /// Looks a kernel source up by its file name.
 pub fn kernel(name: &str) -> Option<&'static str> {
