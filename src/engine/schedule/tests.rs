@@ -78,7 +78,7 @@ fn with_recipe(plan: &Plan, name: &str, recipe: Recipe) -> Plan {
 fn passes_whose_products_differ_give_the_bits_that_they_give_alone() {
     let model = model();
     let (mut plans, tokens) =
-        layout(model.config(), Stack::Native, &[5, 6, 7, 8, 9], &[10, 11, 12]).unwrap();
+        layout(model.config(), Contract::Native, &[5, 6, 7, 8, 9], &[10, 11, 12]).unwrap();
     let native = run_with(&model, &plans, &tokens, usize::MAX, usize::MAX);
     plans[0] = with_recipe(&plans[0], "down_proj", Recipe::SplitKWorkspaceF32 { slices: 2 });
     plans[2] = with_recipe(&plans[2], "o_proj", Recipe::SplitKWorkspaceF32 { slices: 3 });
@@ -105,7 +105,7 @@ fn passes_whose_products_differ_give_the_bits_that_they_give_alone() {
 fn only_products_may_differ_in_their_recipe() {
     let model = model();
     let (mut plans, tokens) =
-        layout(model.config(), Stack::Native, &[5, 6], &[10, 11, 12]).unwrap();
+        layout(model.config(), Contract::Native, &[5, 6], &[10, 11, 12]).unwrap();
     plans[1] = with_recipe(&plans[1], "input_layernorm", Recipe::RowReduction { lanes: 64 });
     let mma = *Profile::by_id("h200").unwrap().mma("bf16").unwrap();
     let mut engine = Emulator::new(&mma, Simd::detect(), model.weights(), 64);
