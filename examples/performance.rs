@@ -90,7 +90,11 @@ impl Run {
                 machine["threads"],
                 text(&json, "simd")?
             ),
-            load: machine["load"].as_str().unwrap_or("unknown").to_owned(),
+            // The first records have it as text.
+            load: match (machine["load"].as_f64(), machine["load"].as_str()) {
+                (Some(load), _) => format!("{load:.2}"),
+                (None, text) => text.unwrap_or("unknown").to_owned(),
+            },
             logits: text(&json, "logits")?,
             prompt: count("prompt_tokens")?,
             generated: count("generated")?,

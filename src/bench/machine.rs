@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::{Decimal, quotient};
 use crate::isa::mma::Simd;
 
 /// Facts that a rate means nothing without.
@@ -18,8 +19,8 @@ pub struct Machine {
     /// The widest form that runs here.
     pub simd: &'static str,
     /// Processes that ran or waited, averaged over the last minute, before the
-    /// measurement; other work shows here.
-    pub load: Option<String>,
+    /// measurement, with two places; other work shows here.
+    pub load: Option<Decimal>,
 }
 
 impl Machine {
@@ -33,7 +34,7 @@ impl Machine {
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             threads: rayon::current_num_threads(),
             simd: Simd::detect().name(),
-            load: load.and_then(|load| load.split_whitespace().next().map(str::to_owned)),
+            load: load.and_then(|load| first_number(&load)),
         }
     }
 }
@@ -42,7 +43,10 @@ impl std::fmt::Display for Machine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { cpu, features, processors, threads, simd, load } = self;
         write!(f, "{cpu}, {processors} processors, {threads} threads, {simd}")?;
-        write!(f, "; load {}", load.as_deref().unwrap_or("unknown"))?;
+        match load {
+            Some(load) => write!(f, "; load {load:.2}")?,
+            None => f.write_str("; load unknown")?,
+        }
         write!(f, "; features {}", features.join(" "))
     }
 }
@@ -51,6 +55,13 @@ impl std::fmt::Display for Machine {
 fn entry<'a>(facts: &'a str, name: &str) -> Option<&'a str> {
     let line = facts.lines().find(|line| line.split(':').next().map(str::trim) == Some(name))?;
     line.split_once(':').map(|(_, value)| value.trim())
+}
+
+/// The first word, a decimal with a point.
+fn first_number(text: &str) -> Option<Decimal> {
+    let (whole, places) = text.split_whitespace().next()?.split_once('.')?;
+    let unit = 10u64.checked_pow(u32::try_from(places.len()).ok()?)?;
+    Some(quotient(format!("{whole}{places}").parse().ok()?, unit))
 }
 
 fn features(facts: &str) -> Vec<String> {
@@ -94,5 +105,15 @@ mod tests {
         assert_eq!(entry(facts, "model name"), Some("A Processor: new"));
         assert_eq!(features(facts), ["fma", "avx2"], "whole words only");
         assert_eq!(entry("", "model name"), None);
+    }
+
+    #[test]
+    fn the_load_is_the_first_number() {
+        let shown = |text: &str| first_number(text).map(|load| format!("{load:.2}"));
+        assert_eq!(shown("13.16 9.20 4.07 3/412 81\n").as_deref(), Some("13.16"));
+        assert_eq!(shown("0.05 0.01 0.00 1/99 7\n").as_deref(), Some("0.05"));
+        for text in ["", "none", "-1.00 2.00", "99999999999999999999.00"] {
+            assert_eq!(shown(text), None, "{text}");
+        }
     }
 }
