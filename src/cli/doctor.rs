@@ -10,7 +10,7 @@ use super::output::Output;
 use super::{CommandResult, Exit, gpu, paths};
 use crate::isa::mma::Simd;
 use crate::isa::profile::Profile;
-use crate::model::Config;
+use crate::model::content::Configuration;
 use crate::model::locate::Places;
 use crate::plan::PLAN_VERSION;
 use crate::recipe::catalog::Catalog;
@@ -73,7 +73,7 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
 
 fn model_state(name: &str) -> Result<String, super::Failure> {
     let folder = Places::from_env().resolve(name)?;
-    let config = Config::from_json(&paths::read(&folder.join("config.json"))?)?;
+    let config = Configuration::read(&folder)?.config;
     Ok(format!(
         "{}: understood, {} layers, hidden {}, vocabulary {}, context {}",
         folder.display(),

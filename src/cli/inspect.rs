@@ -16,13 +16,13 @@ use crate::transcript::statement::{DispatchRow, Environment, Statement};
 /// Arguments of `attest inspect`.
 #[derive(ClapArgs, Debug)]
 pub(super) struct Args {
-    /// The transcript.
+    /// The transcript; `-` reads it from standard input.
     transcript: PathBuf,
 }
 
 /// Parses the file and prints its statement.
 pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
-    let transcript = Transcript::parse(paths::read(&args.transcript)?)?;
+    let transcript = Transcript::parse(paths::read_or_stdin(&args.transcript)?)?;
     let statement = transcript.statement();
     let mut json = as_json(statement);
     json["digest"] = transcript.digest().to_string().into();

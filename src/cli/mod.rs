@@ -26,6 +26,7 @@ mod produce;
 mod progress;
 mod quantity;
 mod run;
+mod usage;
 mod verify;
 
 use std::process::ExitCode;
@@ -82,13 +83,15 @@ enum Command {
 /// A panic in a command ends in one sentence and exit code 70.
 pub fn main() -> ExitCode {
     allocator::keep_freed_memory();
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage::refused(&error),
+    };
     fault::install();
     if cli.json && cli.quiet {
         // clap sees no conflict between options given at different levels.
-        Cli::command()
-            .error(ErrorKind::ArgumentConflict, "--json and --quiet exclude each other")
-            .exit();
+        let sentence = "--json and --quiet exclude each other";
+        return usage::refused(&Cli::command().error(ErrorKind::ArgumentConflict, sentence));
     }
     let output = Output::new(cli.json, cli.quiet);
     if let Some(threads) = cli.threads {

@@ -59,11 +59,16 @@ impl Output {
             self.note(&format!("hint: {hint}"));
         }
         if self.json {
-            let error = serde_json::json!({
-                "error": failure.message, "hint": failure.hint, "exit": failure.exit.code(),
-            });
-            self.result(&error, "");
+            self.failure_as_json(failure);
         }
+    }
+
+    /// Prints a failure as JSON to stdout.
+    pub(super) fn failure_as_json(&self, failure: &Failure) {
+        let error = serde_json::json!({
+            "error": failure.message, "hint": failure.hint, "exit": failure.exit.code(),
+        });
+        self.result(&error, "");
     }
 
     /// Progress of something that may take longer than a second.

@@ -1,7 +1,7 @@
 //! Where the user's own files are: the configuration folder, its contents, the cache.
 
 use std::fs::File;
-use std::io::{ErrorKind, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::error::{Exit, Failure};
@@ -39,6 +39,18 @@ pub(super) fn no_folder(option: &str) -> Failure {
 /// Reads a file named on the command line.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(path).map_err(|error| failed(path, &error))
+}
+
+/// Reads a file named on the command line, or standard input if it is named `-`.
+pub(super) fn read_or_stdin(path: &Path) -> Result<Vec<u8>, Failure> {
+    if path != Path::new("-") {
+        return read(path);
+    }
+    let mut bytes = Vec::new();
+    match std::io::stdin().lock().read_to_end(&mut bytes) {
+        Ok(_) => Ok(bytes),
+        Err(error) => Err(failed(Path::new("standard input"), &error)),
+    }
 }
 
 /// A place for a result, checked before the work, so that one that cannot be

@@ -8,10 +8,11 @@ use super::basis::Basis;
 use super::error::Failure;
 use super::output::Output;
 use super::run::Gemm;
-use super::{CommandResult, Exit, paths};
+use super::{CommandResult, Exit};
 use crate::engine::generate::GenerateError;
+use crate::model::content::Configuration;
 use crate::model::locate::Places;
-use crate::model::{Config, qwen3};
+use crate::model::qwen3;
 use crate::plan::Pass;
 
 /// Arguments of `attest plan`.
@@ -29,7 +30,7 @@ pub(super) struct Args {
     /// Which algorithms matrix products take, as for `attest run`.
     #[arg(long, value_enum, default_value_t = Gemm::Unsplit)]
     gemm: Gemm,
-    /// Print only the steps of one layer.
+    /// Print only the steps of one layer; the first is 0.
     #[arg(long, conflicts_with = "canonical")]
     layer: Option<usize>,
     /// Print the canonical text; its SHA-256 is the plan digest of a transcript.
@@ -40,13 +41,18 @@ pub(super) struct Args {
 /// Builds and prints the plan.
 pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     let folder = Places::from_env().resolve(&args.model)?;
-    let config = Config::from_json(&paths::read(&folder.join("config.json"))?)?;
+    let config = Configuration::read(&folder)?.config;
     let (start, tokens) = (u64::from(args.start), u64::from(args.tokens));
     let (end, context) = (start + tokens, config.max_position_embeddings as u64);
     if end > context {
         let message = format!(
             "{tokens} tokens from position {start} on end at {end}, past the context of {context}"
         );
+        return Err(Failure::new(Exit::Usage, message));
+    }
+    let layers = config.num_hidden_layers;
+    if let Some(layer) = args.layer.filter(|&layer| layer >= layers) {
+        let message = format!("there is no layer {layer}: the model has {layers}, from 0 on");
         return Err(Failure::new(Exit::Usage, message));
     }
     let basis = Basis::of(args.gemm.stack(), &config)?;

@@ -26,7 +26,7 @@ use crate::verify::{Anchor, Claim, Request, Verified, verify};
 /// Arguments of `attest verify`.
 #[derive(ClapArgs, Debug)]
 pub(super) struct Args {
-    /// The transcript.
+    /// The transcript; `-` reads it from standard input.
     transcript: PathBuf,
     /// Model name or folder [default: the name in the transcript, looked up in
     /// $ATTEST_MODELS and in the Hugging Face cache].
@@ -73,7 +73,7 @@ pub(super) fn parse_hex(text: &str) -> Result<Nonce, String> {
 
 /// Verifies and prints the report.
 pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
-    let file = paths::read(&args.transcript)?;
+    let file = paths::read_or_stdin(&args.transcript)?;
     let trust = trust_store(args)?;
     let store = trust.as_ref().map(|trust| &trust.store);
     let anchor = match store {

@@ -82,6 +82,11 @@ fn a_plan_is_refused_past_the_context_and_for_a_hostile_configuration() {
     let plan = |start: &str, tokens: &str| {
         home.attest(&["plan", "--model", text(&model), "--start", start, "--tokens", tokens])
     };
+    let layer = |layer: &str| home.attest(&["plan", "--model", text(&model), "--layer", layer]);
+    let last = end(&mut layer("1"));
+    assert_eq!(last.exit, 0, "{}", last.stderr);
+    assert!(last.stdout.contains("layers.1.mlp.down_proj"), "{}", last.stdout);
+    fails(&mut layer("2"), 2, &["there is no layer 2: the model has 2, from 0 on"]);
     assert_eq!(end(&mut plan("1023", "1")).exit, 0, "the last position of the context");
     fails(&mut plan("1023", "2"), 2, &["2 tokens from position 1023", "1025", "context of 1024"]);
     fails(&mut plan("4294967295", "4294967295"), 2, &["8589934590", "context of 1024"]);
@@ -173,4 +178,74 @@ fn the_root_of_the_folder_is_stated_and_no_unused_entry_stops_a_run() {
     assert_eq!(stated("whole.cbor"), root.to_string());
     std::os::unix::fs::symlink("absent", model.join("unused")).unwrap();
     assert_eq!(stated("dangling.cbor"), serde_json::Value::Null);
+}
+
+#[test]
+fn a_folder_without_a_model_has_one_exit_code_everywhere() {
+    let home = Home::configured();
+    std::fs::create_dir(home.path("empty")).unwrap();
+    home.write("p.txt", "Call me");
+    home.write("t.cbor", Making::default().make().seal().as_bytes());
+    for args in [
+        &["plan", "--model", "empty"][..],
+        &["doctor", "--model", "empty"],
+        &["run", "--model", "empty", "--prompt", "p.txt"],
+        &["bench", "forward", "--model", "empty"],
+    ] {
+        fails(&mut home.attest(args), 5, &["config.json is missing from "]);
+    }
+    let ended = end(&mut home.attest(&["verify", "t.cbor", "--model", "empty"]));
+    assert_eq!(ended.exit, 5, "{}", ended.stdout);
+    assert!(ended.stdout.contains("config.json is missing from "), "{}", ended.stdout);
+}
+
+#[test]
+fn a_transcript_may_come_from_standard_input() {
+    let home = Home::configured();
+    let sealed = Making::default().make().seal();
+    let model = tiny_model();
+    let inspected =
+        end(home.attest(&["inspect", "-", "--json"]).write_stdin(sealed.as_bytes())).json();
+    assert_eq!(inspected["digest"], sealed.digest().to_string());
+    let args = ["verify", "-", "--model", text(&model)];
+    let verified = end(home.attest(&args).write_stdin(sealed.as_bytes()));
+    assert_eq!((verified.exit, verified.stdout.lines().last()), (0, Some("VERIFIED")));
+    fails(home.attest(&["inspect", "-"]).write_stdin(""), 4, &[]);
+    // A file of that name has another spelling.
+    home.write("-", sealed.as_bytes());
+    assert_eq!(end(&mut home.attest(&["inspect", "./-"])).exit, 0);
+}
+
+#[test]
+fn an_error_of_the_command_line_is_json_where_that_is_asked_for() {
+    let home = Home::empty();
+    // (arguments, the sentence)
+    let cases: [(&[&str], &str); 6] = [
+        (&["verify", "--json"], "the following required arguments were not provided: <TRANSCRIPT>"),
+        (&["--json", "prove"], "unrecognized subcommand 'prove'"),
+        (&["--json", "model"], "a command is missing"),
+        (&["plan", "--model", "m", "--no", "--json"], "unexpected argument '--no' found"),
+        (&["doctor", "--json", "--quiet"], "--json and --quiet exclude each other"),
+        (
+            &["verify", "t.cbor", "--nonce", "xyz", "--json"],
+            "invalid value 'xyz' for '--nonce <HEX>': Odd number of digits",
+        ),
+    ];
+    for (args, sentence) in cases {
+        let ended = end(&mut home.attest(args));
+        let json = ended.json();
+        assert_eq!((ended.exit, &json["exit"]), (2, &2.into()), "{args:?}");
+        assert_eq!(json["error"], sentence, "{args:?}");
+        assert!(json["hint"].is_string() && !ended.stderr.is_empty(), "{args:?}: {json}");
+        let without: Vec<&str> = args.iter().copied().filter(|&arg| arg != "--json").collect();
+        if !args.contains(&"--quiet") {
+            let ended = end(&mut home.attest(&without));
+            assert_eq!((ended.exit, &*ended.stdout), (2, ""), "{without:?}");
+        }
+    }
+    for asked in [["--json", "--help"], ["--json", "--version"]] {
+        let ended = end(&mut home.attest(&asked));
+        assert_eq!((ended.exit, &*ended.stderr), (0, ""), "{asked:?}");
+        assert!(ended.stdout.contains("attest"), "{}", ended.stdout);
+    }
 }
