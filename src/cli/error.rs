@@ -71,9 +71,23 @@ impl From<ModelError> for Failure {
             Kind::Malformed => Exit::Malformed,
             Kind::Incomplete => Exit::Incomplete,
         };
-        Self::new(exit, error.to_string())
+        let hint = if is_no_bf16(&error) { Some(BF16.to_owned()) } else { None };
+        Self { exit, message: error.to_string(), hint }
     }
 }
+
+/// Whether a model is refused for what its weights are stored as.
+fn is_no_bf16(error: &ModelError) -> bool {
+    if let ModelError::UnsupportedField { field, .. } = error {
+        let field = field.split('.').next().unwrap_or_default();
+        return ["dtype", "torch_dtype", "quantization_config", "compression_config"]
+            .contains(&field);
+    }
+    matches!(error, ModelError::TensorType { .. })
+}
+
+const BF16: &str = "this program runs bf16 checkpoints; a converted or quantised one is another \
+                    model, with other bits";
 
 impl From<TranscriptError> for Failure {
     fn from(error: TranscriptError) -> Self {

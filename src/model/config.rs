@@ -152,6 +152,7 @@ impl Fields {
                 self.require(name, value.is_null() || all, "a list of \"full_attention\"")
             }
             "rope_scaling" | "rope_parameters" => self.check_rope(name, value),
+            "quantization_config" | "compression_config" => Err(self.quantised(name, value)),
 
             // Beginning-of-text and padding ids are for the caller of a
             // tokenizer; the initializer range is for training; the cache
@@ -208,6 +209,21 @@ impl Fields {
             }
         }
         Ok(())
+    }
+
+    /// Names the method, where the field says one: the weights are then codes of it.
+    fn quantised(&self, name: &str, value: &Value) -> ModelError {
+        let (field, value) = match value.get("quant_method") {
+            Some(method) => (format!("{name}.quant_method"), method),
+            None => (name.to_owned(), value),
+        };
+        let supported = "bf16 without quantisation".into();
+        ModelError::UnsupportedField {
+            file: self.file.into(),
+            field,
+            value: short(value),
+            supported,
+        }
     }
 
     /// Finds the base wherever this version of transformers writes it; all

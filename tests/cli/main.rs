@@ -9,6 +9,7 @@ mod bench;
 mod commands;
 mod dry_run;
 mod readme;
+mod refusals;
 mod run;
 #[path = "../support/mod.rs"]
 mod support;

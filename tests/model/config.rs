@@ -150,7 +150,17 @@ fn refuses_what_changes_bits_by_name_and_value() {
         (
             "quantization_config",
             json!({"bits": 4}),
-            r#"quantization_config (value {"bits":4}) is not understood"#,
+            r#"quantization_config is {"bits":4}, only bf16 without quantisation is supported"#,
+        ),
+        (
+            "quantization_config",
+            json!({"bits": 4, "group_size": 128, "quant_method": "gptq"}),
+            r#"quantization_config.quant_method is "gptq", only bf16 without quantisation is supported"#,
+        ),
+        (
+            "compression_config",
+            json!({"quant_method": "compressed-tensors"}),
+            r#"compression_config.quant_method is "compressed-tensors", only bf16 without quantisation is supported"#,
         ),
         ("logit_scale", json!(null), "logit_scale (value null) is not understood"),
         // Sizes for which there is no measured recipe, or no room.
