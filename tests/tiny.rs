@@ -189,7 +189,7 @@ fn logits_in_pieces(prompt: &[u32], pieces: &[usize]) -> Tensor {
     let mut tap = LastLogits(None);
     let mut start = 0;
     for (index, &tokens) in pieces.iter().enumerate() {
-        let pass = Pass { index, start, tokens };
+        let pass = Pass::alone(index, start, tokens);
         let plan: Plan = qwen3::forward(model().config(), Contract::Native, pass).unwrap();
         let ids = prompt[start..start + tokens].to_vec();
         run(&mut engine, &[plan], &[ids], &mut tap).unwrap().unwrap();

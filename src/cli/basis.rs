@@ -78,7 +78,7 @@ pub(super) type NamedShape = ((u64, u64), Vec<String>);
 /// Distinct shapes `(n, k)` of a model's weights and what they are called, in the
 /// plan's order.
 pub(super) fn weights(config: &Config) -> Result<Vec<NamedShape>, Failure> {
-    let pass = Pass { index: 0, start: 0, tokens: 1 };
+    let pass = Pass::alone(0, 0, 1);
     let plan = qwen3::forward(config, Contract::Native, pass)
         .map_err(|error| internal(&error.to_string()))?;
     let mut weights: Vec<NamedShape> = Vec::new();

@@ -120,6 +120,8 @@ impl From<GenerateError> for Failure {
             }
             GenerateError::Plan(_) => Self::new(Exit::Internal, error.to_string()),
             GenerateError::EmptyPrompt
+            | GenerateError::Batch { .. }
+            | GenerateError::Prompt { .. }
             | GenerateError::NothingToGenerate
             | GenerateError::TokenRange { .. }
             | GenerateError::Context { .. } => Self::new(Exit::Usage, error.to_string()),

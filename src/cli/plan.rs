@@ -56,7 +56,7 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
         return Err(Failure::new(Exit::Usage, message));
     }
     let basis = Basis::of(args.gemm.stack(), &config)?;
-    let pass = Pass { index: 0, start: args.start as usize, tokens: args.tokens as usize };
+    let pass = Pass::alone(0, args.start as usize, args.tokens as usize);
     let plan = qwen3::forward(&config, basis.contract(), pass)
         .map_err(|error| Failure::from(GenerateError::from(error)))?;
 

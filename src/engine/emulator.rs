@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::heads::Attention;
 use super::linear::linear;
-use super::{Engine, EngineError, Group};
+use super::{Engine, EngineError, Group, Part, Rows};
 use crate::isa::mma::{MmaProfile, Simd};
 use crate::model::Weights;
 use crate::num::{Bf16, Data, Tensor};
@@ -25,14 +25,15 @@ use crate::recipe::{argmax, embedding, rms_norm};
 pub struct Emulator<'a> {
     walk: Walk,
     weights: &'a Weights,
-    caches: BTreeMap<CacheSlot, Vec<Bf16>>,
+    /// By sequence and slot.
+    caches: BTreeMap<(usize, CacheSlot), Vec<Bf16>>,
     angles: HashMap<u64, AngleTable>,
     silu: Option<SiluTable>,
     positions: usize,
 }
 
 impl<'a> Emulator<'a> {
-    /// Makes an engine for sequences of at most `positions` tokens. `simd` says
+    /// Makes an engine for sequences of at most `positions` tokens each. `simd` says
     /// how products are computed and changes no bit.
     pub fn new(profile: &MmaProfile, simd: Simd, weights: &'a Weights, positions: usize) -> Self {
         Self {
@@ -55,11 +56,11 @@ impl<'a> Emulator<'a> {
         Ok(weight.ok_or_else(|| fault(step, &format!("no tensor {name}")))?.elements())
     }
 
-    fn cache(&self, step: &Step, operand: usize) -> Result<&[Bf16], EngineError> {
+    fn cache(&self, sequence: usize, step: &Step, operand: usize) -> Result<&[Bf16], EngineError> {
         match step.inputs.get(operand) {
             Some(Operand::Cache(slot)) => self
                 .caches
-                .get(slot)
+                .get(&(sequence, *slot))
                 .map(Vec::as_slice)
                 .ok_or_else(|| fault(step, &format!("{slot} is empty"))),
             _ => Err(fault(step, "the operand is no cache")),
@@ -103,29 +104,44 @@ impl<'a> Emulator<'a> {
         (query_heads, kv_heads, head_dim): (usize, usize, usize),
     ) -> Result<Vec<Bf16>, EngineError> {
         let step = group.step();
-        let attention = Attention {
-            queries: q,
-            keys: self.cache(step, 1)?,
-            values: self.cache(step, 2)?,
-            positions: &group.positions(),
-            query_heads,
-            kv_heads,
-            head_dim,
+        let positions = group.positions();
+        let one = |own: &Rows| {
+            let (sequence, rows) = (own.sequence, own.rows.clone());
+            let columns = step.columns;
+            let queries = q.get(rows.start * columns..rows.end * columns);
+            let attention = Attention {
+                queries: queries.ok_or_else(|| fault(step, "the queries have too few rows"))?,
+                keys: self.cache(sequence, step, 1)?,
+                values: self.cache(sequence, step, 2)?,
+                positions: &positions[rows],
+                query_heads,
+                kv_heads,
+                head_dim,
+            };
+            attention.compute(&self.walk).map_err(|error| refused(step, &error))
         };
-        attention.compute(&self.walk).map_err(|error| refused(step, &error))
+        // Each sequence has keys of its own.
+        let parts: Result<Vec<Vec<Bf16>>, EngineError> =
+            group.sequences().par_iter().map(one).collect();
+        let mut parts = parts?;
+        Ok(if parts.len() == 1 { parts.remove(0) } else { parts.concat() })
     }
 
     /// Stores the rows of a kept output at their positions.
     fn keep(&mut self, group: &Group<'_>, slot: CacheSlot, rows: &[Bf16]) {
         let columns = group.step().columns;
         let capacity = self.positions * columns;
-        let cache = self.caches.entry(slot).or_insert_with(|| Vec::with_capacity(capacity));
-        for (row, position) in rows.chunks(columns).zip(group.positions()) {
-            let end = (position + 1) * columns;
-            if cache.len() < end {
-                cache.resize(end, Bf16::ZERO);
+        let mut rows = rows.chunks(columns);
+        for Part { pass, .. } in &group.parts {
+            let cache = self.caches.entry((pass.sequence, slot));
+            let cache = cache.or_insert_with(|| Vec::with_capacity(capacity));
+            for (position, row) in (pass.start..pass.start + pass.tokens).zip(rows.by_ref()) {
+                let end = (position + 1) * columns;
+                if cache.len() < end {
+                    cache.resize(end, Bf16::ZERO);
+                }
+                cache[end - columns..end].copy_from_slice(row);
             }
-            cache[end - columns..end].copy_from_slice(row);
         }
     }
 }

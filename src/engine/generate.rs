@@ -1,12 +1,15 @@
 //! Greedy generation: prefill, decode, stop rule; used by both sides.
 //!
 //! A producer does not know the tokens and runs pass after pass
-//! ([`generate`]). A verifier knows them all, so it lays out every pass first
-//! ([`layout`]) and runs them together.
+//! ([`generate`], or [`generate_batch`] for several prompts). A verifier knows them
+//! all, so it lays out every pass first ([`layout`]) and runs them together.
 
-use super::{Engine, EngineError, Tap, run};
+use std::collections::HashMap;
+
+use super::batch::generate_batch;
+use super::{Engine, EngineError, Tap};
 use crate::model::{Config, qwen3};
-use crate::plan::{Contract, Pass, Plan, PlanError};
+use crate::plan::{Batch, Contract, Pass, Plan, PlanError};
 
 /// Why a generation could not be run.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +40,27 @@ pub enum GenerateError {
         new_tokens: usize,
         /// The model's context.
         limit: usize,
+    },
+    /// A pass cannot have been launched as a batch says.
+    #[error(
+        "pass {index} takes {tokens} tokens and cannot be one of {} passes that take {} tokens",
+        batch.passes, batch.rows
+    )]
+    Batch {
+        /// Number of the pass.
+        index: usize,
+        /// Tokens that it takes.
+        tokens: usize,
+        /// What it is said to be launched together with.
+        batch: Batch,
+    },
+    /// One prompt of several was refused.
+    #[error("prompt {prompt} of the batch: {reason}")]
+    Prompt {
+        /// Index of the prompt.
+        prompt: usize,
+        /// Why.
+        reason: Box<GenerateError>,
     },
     /// The plan could not be built.
     #[error(transparent)]
@@ -89,8 +113,8 @@ pub struct Generation {
     pub plans: Vec<Plan>,
 }
 
-/// Runs prefill and decode until the stop rule ends it, or a tap does: then
-/// `None`.
+/// Runs prefill and decode of one prompt until the stop rule ends it, or a tap does:
+/// then `None`. Several prompts: [`generate_batch`].
 ///
 /// # Errors
 /// Any [`GenerateError`].
@@ -102,39 +126,39 @@ pub fn generate<E: Engine>(
     rule: &StopRule,
     tap: &mut dyn Tap,
 ) -> Result<Option<Generation>, GenerateError> {
-    check(config, prompt, rule.max_new_tokens)?;
-    let mut made = Generation { tokens: Vec::new(), finish: Finish::Length, plans: Vec::new() };
-    let mut input = prompt.to_vec();
-    loop {
-        let start = made.plans.last().map_or(0, |plan| plan.pass.start + plan.pass.tokens);
-        let pass = Pass { index: made.plans.len(), start, tokens: input.len() };
-        let plan = plan_of(config, contract, pass, made.plans.last())?;
-        let output = run(engine, std::slice::from_ref(&plan), &[input], tap)?;
-        made.plans.push(plan);
-        let Some(output) = output else { return Ok(None) };
-        let token = chosen(&output).ok_or_else(no_token)?;
-        made.tokens.push(token);
-        if let Some(finish) = rule.ends(made.tokens.len(), token) {
-            made.finish = finish;
-            return Ok(Some(made));
-        }
-        input = vec![token];
-    }
+    let made = generate_batch(engine, config, contract, &[prompt.to_vec()], rule, tap)?;
+    Ok(made.and_then(|mut made| made.pop()))
 }
 
-/// Lays out the passes of a finished generation: the plan of each pass, and the
-/// token ids it takes.
+/// Lays out the passes of a finished generation that ran alone: the plan of each
+/// pass, and the token ids it takes.
 ///
 /// # Errors
-/// Any [`GenerateError`] but [`GenerateError::Engine`].
+/// As [`layout_in_batches`].
 pub fn layout(
     config: &Config,
     contract: Contract<'_>,
     prompt: &[u32],
     generated: &[u32],
 ) -> Result<(Vec<Plan>, Vec<Vec<u32>>), GenerateError> {
+    layout_in_batches(config, contract, prompt, generated, &[])
+}
+
+/// As [`layout`], of a generation that shared launches: `batches` says of each pass
+/// what it was launched together with. A pass of which it says nothing ran alone.
+///
+/// # Errors
+/// Any [`GenerateError`] but [`GenerateError::Engine`] and [`GenerateError::Prompt`].
+pub fn layout_in_batches(
+    config: &Config,
+    contract: Contract<'_>,
+    prompt: &[u32],
+    generated: &[u32],
+    batches: &[Option<Batch>],
+) -> Result<(Vec<Plan>, Vec<Vec<u32>>), GenerateError> {
     check(config, prompt, generated.len())?;
     check_range(config, generated, prompt.len())?;
+    let mut made = Plans::new(config, contract);
     let mut plans: Vec<Plan> = Vec::with_capacity(generated.len());
     let mut tokens = Vec::with_capacity(generated.len());
     for index in 0..generated.len() {
@@ -143,24 +167,41 @@ pub fn layout(
             0 => (0, prompt.to_vec()),
             _ => (prompt.len() + index - 1, vec![generated[index - 1]]),
         };
-        let pass = Pass { index, start, tokens: input.len() };
-        plans.push(plan_of(config, contract, pass, plans.last())?);
+        let mut pass = Pass::alone(index, start, input.len());
+        if let Some(&Some(batch)) = batches.get(index) {
+            pass.batch = batch;
+            if !pass.fits_its_batch() {
+                return Err(GenerateError::Batch { index, tokens: pass.tokens, batch });
+            }
+        }
+        plans.push(made.of(pass)?);
         tokens.push(input);
     }
     Ok((plans, tokens))
 }
 
-/// The plan of a pass, sharing the steps of the one before where they are the same:
-/// those of a model with 36 layers take 200 KB, and there is a pass a token.
-fn plan_of(
-    config: &Config,
-    contract: Contract<'_>,
-    pass: Pass,
-    before: Option<&Plan>,
-) -> Result<Plan, PlanError> {
-    match before.and_then(|plan| plan.for_pass(pass)) {
-        Some(plan) => Ok(plan),
-        None => qwen3::forward(config, contract, pass),
+/// Plans that share their steps where they are the same: those of a model with 36
+/// layers take 200 KB, and there is a pass a token.
+pub(super) struct Plans<'a> {
+    config: &'a Config,
+    contract: Contract<'a>,
+    /// The last one made, by tokens of its pass.
+    made: HashMap<usize, Plan>,
+}
+
+impl<'a> Plans<'a> {
+    pub(super) fn new(config: &'a Config, contract: Contract<'a>) -> Self {
+        Self { config, contract, made: HashMap::new() }
+    }
+
+    /// The plan of a pass.
+    pub(super) fn of(&mut self, pass: Pass) -> Result<Plan, PlanError> {
+        if let Some(plan) = self.made.get(&pass.tokens).and_then(|plan| plan.for_pass(pass)) {
+            return Ok(plan);
+        }
+        let plan = qwen3::forward(self.config, self.contract, pass)?;
+        self.made.insert(pass.tokens, plan.clone());
+        Ok(plan)
     }
 }
 
@@ -200,12 +241,4 @@ fn check_range(config: &Config, tokens: &[u32], first: usize) -> Result<(), Gene
         Some(at) => Err(GenerateError::TokenRange { index: first + at, token: tokens[at], vocab }),
         None => Ok(()),
     }
-}
-
-fn chosen(output: &crate::num::Tensor) -> Option<u32> {
-    output.as_u32()?.last().copied()
-}
-
-fn no_token() -> EngineError {
-    EngineError::Operand { step: "argmax".into(), what: "the last output is no token id".into() }
 }

@@ -3,6 +3,7 @@
 //! Producing is the CUDA engine with a recording tap, verifying the emulator
 //! with a comparing tap. Engines see steps, never model code.
 
+pub mod batch;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 pub mod emulator;
@@ -13,20 +14,23 @@ pub mod memory;
 pub mod product;
 mod schedule;
 
-pub use schedule::run;
+pub use schedule::{launch, run};
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use crate::num::Tensor;
 use crate::plan::{Pass, Step};
 
-/// The same step of one or more passes, executed together.
+/// The same step of one or more passes, of one sequence or several, executed
+/// together.
 ///
 /// Rows of all parts are stacked in order. Rows are independent, so stacking
-/// cannot change a bit; it lets a weight be read once for a whole generation.
+/// cannot change a bit; it lets a weight be read once for a whole generation, or
+/// for a pass of every sequence.
 #[derive(Debug)]
 pub struct Group<'a> {
-    /// Which passes take part, in order of their positions.
+    /// Which passes take part: those of one sequence in order of their positions.
     pub parts: Vec<Part<'a>>,
 }
 
@@ -37,6 +41,16 @@ pub struct Part<'a> {
     pub pass: Pass,
     /// Its step.
     pub step: &'a Step,
+}
+
+/// Consecutive parts of one sequence in a stacked value with one row a token: what
+/// attends to one cache.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Rows {
+    /// The sequence.
+    pub sequence: usize,
+    /// Its rows of the stacked value.
+    pub rows: Range<usize>,
 }
 
 impl Group<'_> {
@@ -51,6 +65,23 @@ impl Group<'_> {
             .iter()
             .flat_map(|part| part.pass.start..part.pass.start + part.pass.tokens)
             .collect()
+    }
+
+    /// The rows of a stacked value that has one row a token, by sequence.
+    pub fn sequences(&self) -> Vec<Rows> {
+        let mut found: Vec<Rows> = Vec::new();
+        let mut end = 0;
+        for part in &self.parts {
+            let start = end;
+            end += part.pass.tokens;
+            match found.last_mut() {
+                Some(last) if last.sequence == part.pass.sequence => last.rows.end = end,
+                Some(_) | None => {
+                    found.push(Rows { sequence: part.pass.sequence, rows: start..end });
+                }
+            }
+        }
+        found
     }
 
     /// The step of the first part; all parts share operation, names and columns, and
@@ -119,7 +150,7 @@ pub trait Engine {
     /// Executes one step for all parts of the group and returns the stacked
     /// output. `inputs` are the operands that are values or tokens, in order;
     /// weights and caches are the engine's own. If the step keeps its rows, the
-    /// engine has also stored row *p* of the output at position *p* of the slot.
+    /// engine has also stored each at its position, in the slot of its sequence.
     ///
     /// # Errors
     /// Any [`EngineError`].

@@ -1,9 +1,10 @@
 //! The one loop: steps of many passes, layer by layer.
 //!
-//! A plan says *what*, this file says *when*. All passes of a generation advance
-//! together: step 0 of every pass, then step 1 of every pass, and so on. That is
-//! legal because rows are independent and caches only look back: the key and
-//! value rows that a pass reads were kept by an earlier step of the same layer.
+//! A plan says *what*, this file says *when*. All passes of a generation, or one
+//! of each of several sequences, advance together: step 0 of every pass, then step
+//! 1 of every pass, and so on. That is legal because rows are independent, caches
+//! are a sequence's own and only look back: the key and value rows that a pass
+//! reads were kept by an earlier step of the same layer.
 //!
 //! The steps after the last layer (last token, norm, logits, choice) touch no
 //! cache, so nothing ties passes together there, and their rows are wide: 300 KB
@@ -18,7 +19,8 @@ use super::{Engine, EngineError, Flow, Group, Part, Progress, Tap};
 use crate::num::{Data, Tensor};
 use crate::plan::{Op, Operand, Pass, Plan, Step, ValueId};
 
-/// Executes plans that share their structure, in order of their passes.
+/// Executes plans that share their structure, those of a sequence in order of their
+/// passes.
 ///
 /// Returns each pass's last output (its chosen token) or `None` if the tap
 /// stopped the run. `tokens[i]` are the token ids of `plans[i]`. The tap sees the
@@ -34,6 +36,20 @@ pub fn run<E: Engine>(
     tap: &mut dyn Tap,
 ) -> Result<Option<Tensor>, EngineError> {
     run_in_chunks(engine, plans, tokens, tap, CHUNK_BYTES)
+}
+
+/// As [`run`], with every step executed once for all plans, whatever memory that
+/// takes: a product then has the rows that the passes' batch says.
+///
+/// # Errors
+/// As [`run`].
+pub fn launch<E: Engine>(
+    engine: &mut E,
+    plans: &[Plan],
+    tokens: &[Vec<u32>],
+    tap: &mut dyn Tap,
+) -> Result<Option<Tensor>, EngineError> {
+    run_in_chunks(engine, plans, tokens, tap, usize::MAX)
 }
 
 /// As [`run`], with at most so many bytes of one output after the last layer, but

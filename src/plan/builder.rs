@@ -127,7 +127,9 @@ impl<'a> PlanBuilder<'a> {
         let recipe = match self.contract {
             Contract::Native => Recipe::SingleWalk,
             Contract::NativeStock(catalog) => {
-                let size = (x.rows as u64, n as u64, k as u64);
+                // Of the launch, not of this pass alone.
+                let m = self.pass.batch.product_rows(self.layer.is_some());
+                let size = (m as u64, n as u64, k as u64);
                 catalog
                     .planned(Choice::Stock, size)
                     .map_err(|reason| PlanError::Unlisted { step: self.path(name), reason })?

@@ -7,10 +7,12 @@ mod builder;
 mod cost;
 mod encode;
 mod op;
+mod pass;
 
 pub use builder::{PlanBuilder, PlanError};
 pub use encode::PLAN_VERSION;
 pub use op::{CacheSlot, Half, Op};
+pub use pass::{Batch, Pass};
 
 use std::sync::Arc;
 
@@ -80,17 +82,6 @@ impl<'a> Contract<'a> {
     }
 }
 
-/// One forward pass: which tokens of the sequence it takes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Pass {
-    /// Number of the pass in its generation; 0 is the prefill.
-    pub index: usize,
-    /// Position of its first token.
-    pub start: usize,
-    /// Tokens it takes.
-    pub tokens: usize,
-}
-
 /// A value of one pass: assigned once, by one step.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ValueId(pub u32);
@@ -140,16 +131,21 @@ pub struct Plan {
     pub stack: Stack,
     /// The pass this plan is for.
     pub pass: Pass,
-    /// The steps. They depend on how many tokens the pass takes and not on which,
-    /// so passes of one length share them.
+    /// The steps. They depend on how many tokens the pass takes and not on which, so
+    /// passes of one length share them ([`Self::for_pass`]).
     pub steps: Arc<[Step]>,
 }
 
 impl Plan {
-    /// The plan of another pass that takes as many tokens; `None` if it takes
-    /// more or fewer.
+    /// The plan of another pass that has the same steps: one of as many tokens, and
+    /// where recipes depend on the rows of a launch, in such a batch. `None` for any
+    /// other.
     pub fn for_pass(&self, pass: Pass) -> Option<Self> {
-        let same = pass.tokens == self.pass.tokens;
+        let same_launch = match self.stack {
+            Stack::Native => true,
+            Stack::NativeStock => pass.batch == self.pass.batch,
+        };
+        let same = pass.tokens == self.pass.tokens && same_launch;
         same.then(|| Self { stack: self.stack, pass, steps: Arc::clone(&self.steps) })
     }
 

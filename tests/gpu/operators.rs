@@ -49,7 +49,7 @@ impl Bench {
         let parts = passes.iter().zip(&steps).enumerate();
         let parts = parts
             .map(|(index, (&(start, tokens), step))| Part {
-                pass: Pass { index, start, tokens },
+                pass: Pass::alone(index, start, tokens),
                 step,
             })
             .collect();

@@ -226,7 +226,7 @@ fn another_model_shape_has_another_plan() {
     // The plan digest binds what the model computes, not only the tokens.
     let mut config = model().config().clone();
     config.num_hidden_layers = 1;
-    let pass = attest::plan::Pass { index: 0, start: 0, tokens: 2 };
+    let pass = attest::plan::Pass::alone(0, 0, 2);
     let plan = qwen3::forward(&config, attest::plan::Contract::Native, pass).unwrap();
     let mut lie = Making::default().make();
     lie.statement.passes[0].plan_digest = plan.digest();

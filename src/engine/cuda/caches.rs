@@ -1,4 +1,5 @@
-//! The caches: rows of keys and values, kept by position for later passes.
+//! The caches: rows of keys and values, kept by sequence and position for later
+//! passes.
 
 use std::collections::btree_map::Entry;
 
@@ -12,11 +13,16 @@ use crate::num::Bf16;
 use crate::plan::{CacheSlot, Operand, Step};
 
 impl CudaEngine {
-    pub(super) fn cache(&self, step: &Step, operand: usize) -> Result<&Cache, EngineError> {
+    pub(super) fn cache(
+        &self,
+        sequence: usize,
+        step: &Step,
+        operand: usize,
+    ) -> Result<&Cache, EngineError> {
         let Some(Operand::Cache(slot)) = step.inputs.get(operand) else {
             return Err(fault(step, format!("operand {operand} is no cache")));
         };
-        self.caches.get(slot).ok_or_else(|| fault(step, format!("{slot} is empty")))
+        self.caches.get(&(sequence, *slot)).ok_or_else(|| fault(step, format!("{slot} is empty")))
     }
 
     /// Stores the rows of a kept output at their positions.
@@ -28,17 +34,17 @@ impl CudaEngine {
     ) -> Result<(), EngineError> {
         let step = group.step();
         let columns = step.columns;
-        let cache = match self.caches.entry(slot) {
-            Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => {
-                let len = self.max_positions * columns;
-                let elements = memory::zeros(&self.stream, &step.name, len)?;
-                entry.insert(Cache { columns, kept: 0, elements })
-            }
-        };
-        expect(step, "columns of the cache", cache.columns, columns)?;
         let mut row = 0;
         for part in &group.parts {
+            let cache = match self.caches.entry((part.pass.sequence, slot)) {
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(entry) => {
+                    let len = self.max_positions * columns;
+                    let elements = memory::zeros(&self.stream, &step.name, len)?;
+                    entry.insert(Cache { columns, kept: 0, elements })
+                }
+            };
+            expect(step, "columns of the cache", cache.columns, columns)?;
             let (start, end) = (part.pass.start, part.pass.start + part.pass.tokens);
             expect(step, "rows of a kept step", part.pass.tokens, part.step.rows)?;
             if start > cache.kept || end > self.max_positions {

@@ -8,7 +8,8 @@
 use std::sync::Arc;
 
 use cudarc::driver::{
-    CudaFunction, CudaModule, CudaSlice, CudaStream, LaunchArgs, LaunchConfig, PushKernelArg,
+    CudaFunction, CudaModule, CudaSlice, CudaStream, CudaView, CudaViewMut, LaunchArgs,
+    LaunchConfig, PushKernelArg,
 };
 use cudarc::nvrtc::Ptx;
 
@@ -132,32 +133,34 @@ impl Kernels {
         Ok(out)
     }
 
-    /// `q` `[rows, kv · group · 128]`; the caches hold `kept` rows of `kv · 128`.
+    /// `q` and `out` `[rows, kv · group · 128]`, all of one sequence; the caches hold
+    /// its kept rows of `kv · 128`.
     pub(super) fn attention(
         &self,
         step: &str,
-        q: &CudaSlice<Bf16>,
-        (positions, largest): (&CudaSlice<u32>, u32),
+        q: &CudaView<'_, Bf16>,
+        (positions, largest): (&CudaView<'_, u32>, usize),
         (keys, values): (&CudaSlice<Bf16>, &CudaSlice<Bf16>),
         heads: Heads,
-    ) -> Output<Bf16> {
+        out: &mut CudaViewMut<'_, Bf16>,
+    ) -> Result<(), EngineError> {
         let rows = positions.len();
         let expected = rows * heads.kv * heads.group * HEAD_DIM;
         check(step, "q", q.len() == expected, q.len(), expected)?;
+        check(step, "the output", out.len() == expected, out.len(), expected)?;
         // The tensor-core tile has 16 rows.
         check(step, "query heads per key head", (1..=16).contains(&heads.group), heads.group, 16)?;
-        let needed = (largest as usize + 1) * heads.kv * HEAD_DIM;
+        let needed = (largest + 1) * heads.kv * HEAD_DIM;
         check(step, "key cache", keys.len() >= needed, keys.len(), needed)?;
         check(step, "value cache", values.len() >= needed, values.len(), needed)?;
-        let mut out = self.output(step, q.len())?;
         let config = grid(step, rows, heads.kv, (32, 1))?;
         let (kv, group) = (word(step, heads.kv)?, word(step, heads.group)?);
         let mut launch = self.stream.launch_builder(&self.attention);
-        launch.arg(q).arg(positions).arg(keys).arg(values).arg(&mut out).arg(&kv).arg(&group);
+        launch.arg(q).arg(positions).arg(keys).arg(values).arg(out).arg(&kv).arg(&group);
         // SAFETY: one warp per row and key head; no key after the row's position
-        // is read, and the caches reach the largest position.
-        unsafe { run(&mut launch, config) }.map_err(device_error(step, "attention"))?;
-        Ok(out)
+        // is read, and the caches reach the largest position. Views begin at whole
+        // rows, so the kernel's wide accesses stay aligned.
+        unsafe { run(&mut launch, config) }.map_err(device_error(step, "attention"))
     }
 
     /// `a + b`.

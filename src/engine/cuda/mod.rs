@@ -47,7 +47,8 @@ pub struct CudaEngine {
     kernels: Kernels,
     gemm: Gemm,
     weights: HashMap<String, WeightBuffer>,
-    caches: BTreeMap<CacheSlot, Cache>,
+    /// By sequence and slot.
+    caches: BTreeMap<(usize, CacheSlot), Cache>,
     frequencies: BTreeMap<u64, CudaSlice<u32>>,
     /// The indices last used, kept because a decode step needs them in every layer.
     indices: Option<(Vec<u32>, CudaSlice<u32>)>,
@@ -55,7 +56,7 @@ pub struct CudaEngine {
 }
 
 impl CudaEngine {
-    /// Makes an engine for sequences of at most `max_positions` tokens, without
+    /// Makes an engine for sequences of at most `max_positions` tokens each, without
     /// weights ([`Self::load`], [`Self::load_weight`]). `choice` is the stack's.
     ///
     /// # Errors

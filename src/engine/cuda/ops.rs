@@ -12,7 +12,7 @@ use super::cublaslt::Shape;
 use super::fault::{expect, fault, unknown_recipe};
 use super::kernels::Heads;
 use super::{CudaEngine, memory};
-use crate::engine::{EngineError, Group};
+use crate::engine::{EngineError, Group, Rows};
 use crate::num::Bf16;
 use crate::plan::{Operand, Step};
 use crate::recipe::rope::InverseFrequencies;
@@ -96,22 +96,38 @@ impl CudaEngine {
         }
         let positions = self.positions(group, q)?;
         self.upload_indices(step, positions)?;
-        let (keys, values) = (self.cache(step, 1)?, self.cache(step, 2)?);
-        let (positions, largest) = self.indices(step)?;
-        for cache in [keys, values] {
-            expect(step, "columns of a cache", kv_heads * head_dim, cache.columns)?;
-            if largest as usize >= cache.kept {
-                let what = format!("position {largest}, but {} rows are kept", cache.kept);
-                return Err(fault(step, what));
+        let (on_device, _) = self.indices(step)?;
+        let positions = group.positions();
+        let q = bf16(step, q)?;
+        let heads = Heads { kv: kv_heads, group: q_heads / kv_heads };
+        let mut out = memory::zeros(&self.stream, &step.name, q.len())?;
+        // One launch a sequence: each has keys of its own, at an address of their own.
+        for Rows { sequence, rows } in group.sequences() {
+            let (keys, values) = (self.cache(sequence, step, 1)?, self.cache(sequence, step, 2)?);
+            let largest = positions[rows.clone()].iter().max().copied().unwrap_or(0);
+            for cache in [keys, values] {
+                expect(step, "columns of a cache", kv_heads * head_dim, cache.columns)?;
+                if largest >= cache.kept {
+                    let what = format!("position {largest}, but {} rows are kept", cache.kept);
+                    return Err(fault(step, what));
+                }
             }
+            let own = rows.start * step.columns..rows.end * step.columns;
+            let views =
+                (q.try_slice(own.clone()), on_device.try_slice(rows), out.try_slice_mut(own));
+            let (Some(q), Some(on_device), Some(mut out)) = views else {
+                return Err(fault(step, "the queries have too few rows".into()));
+            };
+            self.kernels.attention(
+                &step.name,
+                &q,
+                (&on_device, largest),
+                (&keys.elements, &values.elements),
+                heads,
+                &mut out,
+            )?;
         }
-        self.kernels.attention(
-            &step.name,
-            bf16(step, q)?,
-            (positions, largest),
-            (&keys.elements, &values.elements),
-            Heads { kv: kv_heads, group: q_heads / kv_heads },
-        )
+        Ok(out)
     }
 
     /// Position of every row of a value with one row a token.

@@ -71,7 +71,7 @@ fn oracle(weight: &[Bf16], recipe: Recipe, index: usize) -> Vec<Bf16> {
 /// Executes parts, each a recipe and the rows it has.
 fn execute(model: &Model, parts: &[(Recipe, Range<usize>)]) -> Result<Vec<Bf16>, EngineError> {
     let steps: Vec<Step> = parts.iter().map(|(recipe, rows)| step(*recipe, rows.len())).collect();
-    let pass = |rows: &Range<usize>| Pass { index: 0, start: rows.start, tokens: rows.len() };
+    let pass = |rows: &Range<usize>| Pass::alone(0, rows.start, rows.len());
     let own = steps.iter().zip(parts);
     let group =
         Group { parts: own.map(|(step, part)| Part { pass: pass(&part.1), step }).collect() };

@@ -128,7 +128,7 @@ fn a_tap_stops_in_any_chunk() {
 #[test]
 fn chunks_begin_after_the_last_step_that_a_layer_or_a_cache_ties() {
     let model = model();
-    let pass = Pass { index: 0, start: 0, tokens: 3 };
+    let pass = Pass::alone(0, 0, 3);
     let plan = qwen3::forward(model.config(), Contract::Native, pass).unwrap();
     let names: Vec<&str> =
         plan.steps[tail(&plan.steps)..].iter().map(|step| step.name.as_str()).collect();
