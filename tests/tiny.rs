@@ -158,7 +158,7 @@ fn pass_by_pass_and_layer_by_layer_give_the_same_outputs() {
         let mut engine = emulator(count + 3);
         let made = generate(&mut engine, config, Contract::Native, &prompt, &rule, &mut tap);
         let made = made.unwrap().unwrap();
-        let sequential: Recording = tap.finish().unwrap();
+        let sequential: Vec<Recording> = tap.finish().unwrap();
 
         let (plans, tokens) = layout(config, Contract::Native, &prompt, &made.tokens).unwrap();
         let mut tap = recorder();

@@ -115,8 +115,20 @@ fn build(logits: LogitsMode, trace: TraceMode, salt: u16) -> (Statement, Vec<Vec
         finish: FinishReason::Length,
         dispatch: vec![row(1), row(3)],
         passes: vec![
-            Pass { start_position: 0, token_count: 3, plan_digest: digest(6), logits_rows: 1 },
-            Pass { start_position: 3, token_count: 1, plan_digest: digest(7), logits_rows: 1 },
+            Pass {
+                start_position: 0,
+                token_count: 3,
+                plan_digest: digest(6),
+                logits_rows: 1,
+                batch: None,
+            },
+            Pass {
+                start_position: 3,
+                token_count: 1,
+                plan_digest: digest(7),
+                logits_rows: 1,
+                batch: None,
+            },
         ],
         logits: recording.logits,
         trace: recording.trace,

@@ -3,11 +3,13 @@
 use super::Exit;
 use super::basis::Basis;
 use super::error::Failure;
-use super::produce::{Claims, Made, Work};
+use super::produce::{Made, Sequence, Work};
 use crate::engine::cuda::{CudaEngine, Device, Environment as Found, EnvironmentError};
+use crate::engine::generate::Generation;
 use crate::recipe::catalog::Catalog;
 use crate::recipe::cublaslt::Dispatch;
-use crate::transcript::capture::LINEAR;
+use crate::transcript::capture::{self, LINEAR};
+use crate::transcript::record::Recording;
 use crate::transcript::statement::{
     Algorithm, DispatchRow, Engine, Environment, GpuEnvironment, KernelSource,
 };
@@ -50,14 +52,20 @@ pub(super) fn produce(work: &Work<'_>) -> Result<Made, Failure> {
         CudaEngine::new(&device, basis.catalog.clone(), basis.stack.choice(), work.positions())
             .map_err(refused)?;
     engine.load(work.model.weights())?;
-    let (generation, recording) = work.generate(&mut engine)?;
+    let made = work.generate(&mut engine)?;
     let dispatch = engine.dispatch();
     let dispatch: Result<Vec<DispatchRow>, Failure> =
         dispatch.iter().map(|row| dispatch_row(basis, row)).collect();
+    let dispatch = dispatch?;
+    let sequence = |(generation, recording): (Generation, Recording)| Sequence {
+        dispatch: capture::used(&dispatch, &generation.plans),
+        generation,
+        recording,
+    };
+    let sequences = made.into_iter().map(sequence).collect();
     let environment =
         Environment { engine: Engine::Cuda, gpu: Some(environment(engine.environment())) };
-    let claims = Claims { environment, dispatch: dispatch? };
-    Ok(Made { generation, recording, claims })
+    Ok(Made { sequences, environment })
 }
 
 fn environment(found: &Found) -> GpuEnvironment {

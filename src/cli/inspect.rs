@@ -62,7 +62,12 @@ fn as_text(statement: &Statement, transcript: &Transcript) -> String {
     line("tokens out", format!("{:?}", statement.tokens_out));
     line("finish", statement.finish.word().into());
     line("dispatch", format!("{} rows", statement.dispatch.len()));
-    line("passes", statement.passes.len().to_string());
+    let together = statement.passes.iter().filter(|pass| pass.batch.is_some()).count();
+    let together = match together {
+        0 => String::new(),
+        some => format!(", {some} of them launched with passes of other sequences"),
+    };
+    line("passes", format!("{}{together}", statement.passes.len()));
     let (mode, count) = (statement.logits.mode.word(), statement.logits.count);
     line("logits", format!("{mode}, {count} rows of {}", statement.logits.vocab));
     line("trace", format!("{}, {} outputs", statement.trace.mode.word(), statement.trace.count));
@@ -117,6 +122,7 @@ fn as_json(statement: &Statement) -> Value {
         "passes": statement.passes.iter().map(|pass| json!({
             "start_position": pass.start_position, "token_count": pass.token_count,
             "plan_digest": pass.plan_digest.to_string(), "logits_rows": pass.logits_rows,
+            "batch": pass.batch.map(|batch| json!({ "passes": batch.passes, "rows": batch.rows })),
         })).collect::<Vec<_>>(),
         "logits": {
             "mode": statement.logits.mode.word(), "count": statement.logits.count,

@@ -28,6 +28,7 @@ mod quantity;
 mod run;
 mod usage;
 mod verify;
+mod written;
 
 use std::process::ExitCode;
 

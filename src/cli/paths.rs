@@ -89,6 +89,11 @@ impl Pending {
         Ok(pending)
     }
 
+    /// The place.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Writes the contents beside the place and moves them there, so that an
     /// interrupted write leaves no half file.
     pub(super) fn finish(self, bytes: &[u8]) -> Result<(), Failure> {
@@ -125,6 +130,18 @@ impl Pending {
     }
 }
 
+/// `path` with a number before its extension: `t-1.cbor` for `t.cbor`.
+pub(super) fn numbered(path: &Path, number: usize) -> PathBuf {
+    let Some(stem) = path.file_stem() else { return path.to_owned() };
+    let mut name = stem.to_owned();
+    name.push(format!("-{number}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
 fn exists(path: &Path) -> Failure {
     Failure::new(Exit::Usage, format!("{} exists; nothing was written", path.display()))
         .hint("name another file with --out, or pass --overwrite")
@@ -137,6 +154,20 @@ fn failed(path: &Path, error: &std::io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_goes_before_the_extension() {
+        let cases = [
+            ("transcript.cbor", "transcript-1.cbor"),
+            ("a.b/t.tar.cbor", "a.b/t.tar-1.cbor"),
+            ("a.b/t", "a.b/t-1"),
+            (".cbor", ".cbor-1"),
+            ("..", ".."),
+        ];
+        for (path, expected) in cases {
+            assert_eq!(numbered(Path::new(path), 1), Path::new(expected));
+        }
+    }
 
     #[test]
     fn what_appears_during_the_work_stays() {

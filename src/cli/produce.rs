@@ -6,8 +6,9 @@ use super::error::Failure;
 use super::output::Output;
 use super::progress::Passes;
 use crate::engine::Engine;
+use crate::engine::batch::generate_batch;
 use crate::engine::emulator::Emulator;
-use crate::engine::generate::{Generation, StopRule, generate};
+use crate::engine::generate::{Generation, StopRule};
 use crate::isa::mma::Simd;
 use crate::model::Model;
 use crate::transcript::capture;
@@ -23,8 +24,8 @@ pub(super) struct Work<'a> {
     pub(super) model: &'a Model,
     /// Stack, profile and catalogue.
     pub(super) basis: &'a Basis,
-    /// Token ids of the prompt.
-    pub(super) prompt: &'a [u32],
+    /// Token ids of each prompt.
+    pub(super) prompts: &'a [Vec<u32>],
     /// When to stop.
     pub(super) rule: &'a StopRule,
     /// What is kept of the logits.
@@ -37,46 +38,48 @@ pub(super) struct Work<'a> {
 
 /// What came out of an engine, with what it says of itself.
 pub(super) struct Made {
+    /// Of each prompt, in order.
+    pub(super) sequences: Vec<Sequence>,
+    /// Where it ran.
+    pub(super) environment: Environment,
+}
+
+/// What came out of one prompt.
+pub(super) struct Sequence {
     /// The tokens and plans.
     pub(super) generation: Generation,
     /// The commitments.
     pub(super) recording: Recording,
-    /// Environment and dispatch.
-    pub(super) claims: Claims,
-}
-
-/// What an engine says of itself.
-pub(super) struct Claims {
-    /// Where it ran.
-    pub(super) environment: Environment,
-    /// What was dispatched.
+    /// What was dispatched for it.
     pub(super) dispatch: Vec<DispatchRow>,
 }
 
 impl Work<'_> {
-    /// Positions that a cache needs.
+    /// Positions that a sequence's cache needs.
     pub(super) fn positions(&self) -> usize {
-        self.prompt.len() + self.rule.max_new_tokens
+        let longest = self.prompts.iter().map(Vec::len).max().unwrap_or(0);
+        longest + self.rule.max_new_tokens
     }
 
     /// Generates on an engine and records.
     pub(super) fn generate<E: Engine>(
         &self,
         engine: &mut E,
-    ) -> Result<(Generation, Recording), Failure> {
-        let config = self.model.config();
+    ) -> Result<Vec<(Generation, Recording)>, Failure> {
+        let (config, contract) = (self.model.config(), self.basis.contract());
         let mut progress = self.output.progress("running");
-        let mut passes = Passes::new(self.prompt.len(), self.rule.max_new_tokens);
+        let lengths: Vec<usize> = self.prompts.iter().map(Vec::len).collect();
+        let mut passes = Passes::new(&lengths, self.rule.max_new_tokens);
         let mut tap = RecordTap::new(self.logits, self.trace, config.vocab_size, |now| {
             progress.show(&passes.status(now));
         });
-        let made =
-            generate(engine, config, self.basis.contract(), self.prompt, self.rule, &mut tap)?;
-        let recording =
+        let made = generate_batch(engine, config, contract, self.prompts, self.rule, &mut tap)?;
+        let recordings =
             tap.finish().map_err(|error| Failure::new(Exit::Internal, error.to_string()))?;
+        let made = made.filter(|made| made.len() == recordings.len());
         let made =
             made.ok_or_else(|| Failure::new(Exit::Internal, "the generation stopped early"))?;
-        Ok((made, recording))
+        Ok(made.into_iter().zip(recordings).collect())
     }
 }
 
@@ -84,9 +87,12 @@ impl Work<'_> {
 pub(super) fn on_emulator(work: &Work<'_>) -> Result<Made, Failure> {
     let (mma, weights) = (&work.basis.mma, work.model.weights());
     let mut engine = Emulator::new(mma, Simd::detect(), weights, work.positions());
-    let (generation, recording) = work.generate(&mut engine)?;
-    let dispatch = capture::products(&generation.plans).into_iter().collect();
+    let sequence = |(generation, recording): (Generation, Recording)| Sequence {
+        dispatch: capture::products(&generation.plans).into_iter().collect(),
+        generation,
+        recording,
+    };
+    let sequences = work.generate(&mut engine)?.into_iter().map(sequence).collect();
     let environment = Environment { engine: EngineName::Emulator, gpu: None };
-    let claims = Claims { environment, dispatch };
-    Ok(Made { generation, recording, claims })
+    Ok(Made { sequences, environment })
 }

@@ -2,6 +2,7 @@
 //! ten seconds.
 
 use std::io::{IsTerminal as _, Write as _};
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -9,6 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::quantity;
 use crate::bench::per_second;
 use crate::engine;
+use crate::engine::batch::launches;
 
 /// Progress with rate and time left, shown once a second has passed.
 pub(super) struct Progress {
@@ -63,18 +65,19 @@ impl Progress {
     }
 }
 
-/// How far a generation is, token by token.
+/// How far a generation is, token by token; of several prompts, launch by launch.
 ///
 /// The work of the passes to come is not known before they are laid out, and not
 /// even their number: a stop token may end the text earlier. So what is left is
-/// taken from the latest pass of one token, and before there is one, a token of
-/// the prompt counts for one.
+/// taken from the latest launch of one token a prompt, and before there is one, a
+/// token of a prompt counts for one.
 pub(super) struct Passes {
-    /// Tokens of the prompt.
-    prompt: u64,
-    /// Most tokens that are generated.
-    limit: u64,
-    /// Passes begun.
+    /// Tokens that each launch of prompts takes.
+    prefills: Vec<u64>,
+    prompts: u64,
+    /// Most launches after those: of one token of every prompt.
+    decodes: u64,
+    /// Launches begun.
     begun: u64,
     /// Multiply-adds of those before this one, and of this one.
     earlier: u64,
@@ -82,9 +85,19 @@ pub(super) struct Passes {
 }
 
 impl Passes {
-    /// Of a generation that has not begun.
-    pub(super) fn new(prompt: usize, limit: usize) -> Self {
-        Self { prompt: prompt as u64, limit: limit as u64, begun: 0, earlier: 0, own: 0 }
+    /// Of a generation that has not begun: tokens of each prompt, and the most that
+    /// are generated after each.
+    pub(super) fn new(prompts: &[usize], limit: usize) -> Self {
+        let rows = |range: Range<usize>| prompts[range].iter().map(|&tokens| tokens as u64).sum();
+        let a_token = launches(&vec![1; prompts.len()]).len() as u64;
+        Self {
+            prefills: launches(prompts).into_iter().map(rows).collect(),
+            prompts: prompts.len() as u64,
+            decodes: a_token * (limit as u64).saturating_sub(1),
+            begun: 0,
+            earlier: 0,
+            own: 0,
+        }
     }
 
     /// How far it is, told of every step.
@@ -93,14 +106,23 @@ impl Passes {
             (self.begun, self.earlier, self.own) =
                 (self.begun + 1, self.earlier + self.own, now.total);
         }
-        let Self { prompt, limit, begun, earlier, own } = *self;
-        let each = if begun > 1 { own } else { own / prompt.max(1) };
-        let left = each.saturating_mul(limit.saturating_sub(begun));
-        let done = earlier + now.done;
+        let Self { prefills, prompts, decodes, begun, earlier, own } = self;
+        let most = prefills.len() as u64 + *decodes;
+        let mut prefills_left = prefills.iter().skip((*begun as usize).saturating_sub(1));
+        let left = match prefills_left.next() {
+            Some(rows) => {
+                let a_token = *own / (*rows).max(1);
+                let tokens = prefills_left.sum::<u64>() + prompts.saturating_mul(*decodes);
+                a_token.saturating_mul(tokens)
+            }
+            None => own.saturating_mul(most.saturating_sub(*begun)),
+        };
+        let what = if *prompts == 1 { "token" } else { "launch" };
+        let done = *earlier + now.done;
         Status {
-            place: Some(format!("token {begun} of at most {limit}, {}", place(now))),
+            place: Some(format!("{what} {begun} of at most {most}, {}", place(now))),
             done,
-            total: (earlier + own).saturating_add(left),
+            total: (*earlier + *own).saturating_add(left),
             multiply_adds: Some(done),
         }
     }
@@ -198,7 +220,7 @@ mod tests {
     #[test]
     fn the_share_of_a_generation_follows_the_work_within_a_token() {
         let step = step("lm_head", None);
-        let mut passes = Passes::new(10, 5);
+        let mut passes = Passes::new(&[10], 5);
         // (step, multiply-adds done and of all of the pass, token, done, total, reason)
         let cases = [
             (0, 0, 1000, 1, 0, 1400, "four more tokens, each like one of the prompt's ten"),
@@ -217,10 +239,32 @@ mod tests {
             let place = format!("token {token} of at most 5, lm_head");
             assert_eq!(status.place, Some(place), "{reason}");
         }
-        let mut last = Passes::new(10, 1);
+        let mut last = Passes::new(&[10], 1);
         let now = engine::Progress { done: 7, total: 7, index: 0, step: &step, layers: 36 };
         let status = last.status(&now);
         assert_eq!((status.done, status.total), (7, 7), "one token is the prompt's pass");
+    }
+
+    #[test]
+    fn several_prompts_are_told_launch_by_launch() {
+        let step = step("lm_head", None);
+        // Two launches of prompts (3,000 and 2,000 tokens), then three of a token each.
+        let mut passes = Passes::new(&[1000, 2000, 2000], 4);
+        // (step, multiply-adds done and of all of the launch, launch, done, total, reason)
+        let cases = [
+            (0, 0, 30_000, 1, 0, 50_090, "2,000 tokens and three times three like these"),
+            (9, 30_000, 30_000, 1, 30_000, 50_090, "its end"),
+            (0, 0, 24_000, 2, 30_000, 54_108, "nine tokens like the 2,000"),
+            (0, 0, 60, 3, 54_000, 54_180, "two more like this"),
+            (0, 0, 40, 4, 54_060, 54_140, "one more of fewer sequences"),
+        ];
+        for (index, done, total, launch, all_done, all, reason) in cases {
+            let now = engine::Progress { done, total, index, step: &step, layers: 36 };
+            let status = passes.status(&now);
+            assert_eq!((status.done, status.total), (all_done, all), "{reason}");
+            let place = status.place.unwrap();
+            assert!(place.starts_with(&format!("launch {launch} of at most 5, ")), "{place}");
+        }
     }
 
     #[test]

@@ -8,9 +8,11 @@ use clap::{Args as ClapArgs, ValueEnum};
 use super::basis::Basis;
 use super::digests::{Remembered, digested};
 use super::error::Failure;
-use super::output::{Output, plain, plain_lines};
+use super::output::Output;
+use super::paths::{Pending, numbered};
 use super::produce::{Made, Work, on_emulator};
 use super::verify::{Nonce, parse_hex};
+use super::written::{Written, describe};
 use super::{CommandResult, Exit, gpu, paths};
 use crate::engine::generate::{GenerateError, StopRule, check};
 use crate::model::Content;
@@ -28,13 +30,16 @@ pub(super) struct Args {
     /// Hugging Face cache, never on the network.
     #[arg(long)]
     model: String,
-    /// File with the prompt, taken byte for byte.
-    #[arg(long, value_name = "FILE")]
-    prompt: PathBuf,
-    /// Where to write the transcript.
+    /// File with the prompt, taken byte for byte. Given several times, the prompts
+    /// run together, each with a transcript of its own.
+    #[arg(long = "prompt", value_name = "FILE", required = true)]
+    prompts: Vec<PathBuf>,
+    /// Where to write the transcript; of several prompts, their number is put before
+    /// the extension: transcript-1.cbor. With --json several give
+    /// {"transcripts": [...]}, in the order of the prompts.
     #[arg(long, value_name = "FILE", default_value = "transcript.cbor")]
     out: PathBuf,
-    /// Replace the file if it exists.
+    /// Replace files that exist.
     #[arg(long)]
     overwrite: bool,
     /// Signing key [default: key.pem in the configuration folder].
@@ -118,7 +123,9 @@ enum Trace {
 
 /// Runs the model, signs what came out and writes it.
 pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
-    let prompt = paths::read(&args.prompt)?;
+    let prompts: Result<Vec<Vec<u8>>, Failure> =
+        args.prompts.iter().map(|path| paths::read(path)).collect();
+    let prompts = prompts?;
     let (key, key_path) = signing_key(args.key.as_deref())?;
     let folder = Places::from_env().resolve(&args.model)?;
     let remembered = Remembered::open(args.trust_cache, output);
@@ -132,17 +139,20 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
         max_new_tokens: args.max_new_tokens as usize,
         stop_ids: content.generation().eos_token_id.clone(),
     };
-    let tokens_in = prompt_tokens(&args.prompt, &prompt, &content, rule.max_new_tokens)?;
-    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let (prompt_path, key_file) = (real(&args.prompt), real(&key_path));
-    let kept = [prompt_path.as_path(), key_file.as_path(), content.folder()];
-    let out = paths::Pending::create(&args.out, args.overwrite, &kept)?;
+    let tokens: Result<Vec<Vec<u32>>, Failure> = args
+        .prompts
+        .iter()
+        .zip(&prompts)
+        .map(|(path, prompt)| prompt_tokens(path, prompt, &content, rule.max_new_tokens))
+        .collect();
+    let tokens = tokens?;
+    let outs = outputs(args, &key_path, content.folder())?;
     let model = digested(content, output)?;
     remembered.save(output);
     let work = Work {
         model: &model,
         basis: &basis,
-        prompt: &tokens_in,
+        prompts: &tokens,
         rule: &rule,
         logits: match args.logits {
             Logits::Full => LogitsMode::Full,
@@ -163,63 +173,54 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
         Some(time) => time,
         None => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
     };
-    let circumstances = Circumstances {
-        model: &model,
-        profile: basis.profile.clone(),
-        catalogue: basis.catalogue(),
-        environment: made.claims.environment,
-        dispatch: made.claims.dispatch,
-        stack: basis.stack,
-        rule: &rule,
-        prompt,
-        tokens_in: tokens_in.clone(),
-        claimed_time,
-        nonce: args.nonce.clone().map(|nonce| nonce.0),
-    };
-    let statement = capture::statement(circumstances, &made.generation, &made.recording);
-    let transcript = Transcript::seal(&statement, &made.recording.contents, &key)?;
-    out.finish(transcript.as_bytes())?;
-
-    // The vocabulary may have more rows than the tokenizer has tokens; the
-    // transcript is none the worse for it.
-    let text = match model.tokenizer().decode(&made.generation.tokens) {
-        Ok(text) => text,
-        Err(error) => format!("[no text: {error}]"),
-    };
-    let (files, from_cache) = (model.manifest().files().len(), model.manifest().from_cache());
-    let json = serde_json::json!({
-        "transcript_file": args.out,
-        "transcript": transcript.digest().to_string(),
-        "bytes": transcript.as_bytes().len(),
-        "key_id": transcript.key_id().to_string(),
-        "key_file": key_path,
-        "model": statement.model.name,
-        "engine": statement.environment.engine.word(),
-        "tokens_in": tokens_in.len(),
-        "tokens_out": made.generation.tokens.len(),
-        "finish": statement.finish.word(),
-        "digests": { "files": files, "from_cache": from_cache },
-        "text": text,
-    });
-    let shown = plain_lines(&text);
-    let remembered = match from_cache {
-        0 => String::new(),
-        some => format!(" ({some} of {files} file digests from the cache, not recomputed)"),
-    };
-    let summary = format!(
-        "{shown}\n\nmodel {}{remembered}, {} tokens in, {} out ({}), engine {}\ntranscript {}\nwritten to {} ({} bytes), signed by key {}",
-        plain(&statement.model.name),
-        tokens_in.len(),
-        made.generation.tokens.len(),
-        statement.finish.word(),
-        statement.environment.engine.word(),
-        transcript.digest(),
-        args.out.display(),
-        transcript.as_bytes().len(),
-        transcript.key_id(),
-    );
-    output.result(&json, &summary);
+    let mut sealed = Vec::with_capacity(outs.len());
+    for (sequence, (prompt, tokens_in)) in
+        made.sequences.into_iter().zip(prompts.into_iter().zip(tokens))
+    {
+        let circumstances = Circumstances {
+            model: &model,
+            profile: basis.profile.clone(),
+            catalogue: basis.catalogue(),
+            environment: made.environment.clone(),
+            dispatch: sequence.dispatch,
+            stack: basis.stack,
+            rule: &rule,
+            prompt,
+            tokens_in,
+            claimed_time,
+            nonce: args.nonce.clone().map(|nonce| nonce.0),
+        };
+        let (generation, recording) = (&sequence.generation, &sequence.recording);
+        let statement = capture::statement(circumstances, generation, recording);
+        sealed.push(Transcript::seal(&statement, &recording.contents, &key)?);
+    }
+    let mut written: Vec<Written> = Vec::with_capacity(outs.len());
+    for (transcript, out) in sealed.into_iter().zip(outs) {
+        let path = out.path().to_owned();
+        out.finish(transcript.as_bytes()).inspect_err(|_| {
+            for earlier in &written {
+                output.note(&format!("note: {} was written", earlier.path.display()));
+            }
+        })?;
+        written.push(Written { path, key_path: &key_path, transcript });
+    }
+    let (json, text) = describe(&args.prompts, &written, &model);
+    output.result(&json, &text);
     Ok(Exit::Success)
+}
+
+/// A place for every transcript, found before anything is computed.
+fn outputs(args: &Args, key_path: &Path, folder: &Path) -> Result<Vec<Pending>, Failure> {
+    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let read: Vec<PathBuf> =
+        args.prompts.iter().map(PathBuf::as_path).chain([key_path]).map(real).collect();
+    let mut kept: Vec<&Path> = read.iter().map(PathBuf::as_path).collect();
+    kept.push(folder);
+    let place = |path: &Path| Pending::create(path, args.overwrite, &kept);
+    match args.prompts.len() {
+        1 => Ok(vec![place(&args.out)?]),
+        several => (1..=several).map(|number| place(&numbered(&args.out, number))).collect(),
+    }
 }
 
 /// Does the work on the chosen engine.

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use super::record::Recording;
 use super::statement::{
-    Artifact, DispatchRow, Environment, FORMAT_VERSION, FinishReason, ManifestFile, ModelManifest,
-    Pass, Sampling, Statement, Tool,
+    Artifact, Batch, DispatchRow, Environment, FORMAT_VERSION, FinishReason, ManifestFile,
+    ModelManifest, Pass, Sampling, Statement, Tool,
 };
 use crate::engine::generate::{Finish, Generation, StopRule};
 use crate::model::{Manifest, Model};
-use crate::plan::{Op, PLAN_VERSION, Plan, Stack};
+use crate::plan::{self, Op, PLAN_VERSION, Plan, Stack};
 
 /// Everything about a run that the generation itself does not tell.
 #[derive(Debug)]
@@ -94,12 +94,21 @@ pub fn manifest_of(name: &str, found: &Manifest) -> ModelManifest {
 
 /// The statement's record of a pass.
 pub fn pass_record(plan: &Plan) -> Pass {
+    let batch = plan.pass.batch;
     Pass {
         start_position: plan.pass.start as u64,
         token_count: plan.pass.tokens as u64,
         plan_digest: plan.digest(),
         logits_rows: 1,
+        batch: (batch.passes > 1)
+            .then_some(Batch { passes: batch.passes as u64, rows: batch.rows as u64 }),
     }
+}
+
+/// What a statement's pass was launched together with; `None` if it ran alone.
+pub fn stated_batch(pass: &Pass) -> Option<plan::Batch> {
+    // The statement's own rules bound both counts.
+    pass.batch.map(|batch| plan::Batch { passes: batch.passes as usize, rows: batch.rows as usize })
 }
 
 /// The statement's word for the end of a generation.
@@ -110,13 +119,23 @@ pub fn finish_reason(finish: Finish) -> FinishReason {
     }
 }
 
-/// The distinct matrix products of some plans, without algorithms: what an
-/// engine without a library used, and what any list of dispatch rows must cover.
+/// The rows of an engine's list that are products of these plans: an engine also
+/// lists the launches of other sequences.
+pub fn used(dispatch: &[DispatchRow], plans: &[Plan]) -> Vec<DispatchRow> {
+    let due = products(plans);
+    let is_due = |row: &&DispatchRow| due.contains(&row.shape());
+    dispatch.iter().filter(is_due).cloned().collect()
+}
+
+/// The distinct matrix products of some plans as they were launched, without
+/// algorithms: what an engine without a library used, and what any list of dispatch
+/// rows must cover.
 pub fn products(plans: &[Plan]) -> BTreeSet<DispatchRow> {
-    let rows = plans.iter().flat_map(|plan| plan.steps.iter()).filter_map(|step| match step.op {
+    let steps = plans.iter().flat_map(|plan| plan.steps.iter().map(|step| (step, plan.pass.batch)));
+    let rows = steps.filter_map(|(step, batch)| match step.op {
         Op::Linear { k } => Some(DispatchRow {
             op: LINEAR.into(),
-            m: step.rows as u64,
+            m: batch.product_rows(step.layer.is_some()) as u64,
             n: step.columns as u64,
             k: k as u64,
             recipe: step.recipe.to_string(),

@@ -18,11 +18,15 @@ impl TraceMode {
     }
 }
 
-/// Records logits and traced outputs while an engine runs.
+/// Records logits and traced outputs while an engine runs, each sequence's apart: as
+/// if it ran alone.
 #[derive(Debug)]
 pub struct RecordTap<P> {
-    recorder: Recorder,
+    /// By sequence, as far as any was seen.
+    recorders: Vec<Recorder>,
+    logits: LogitsMode,
     trace: TraceMode,
+    vocab: u64,
     error: Option<RecordError>,
     progress: P,
 }
@@ -30,18 +34,18 @@ pub struct RecordTap<P> {
 impl<P: FnMut(&Progress<'_>)> RecordTap<P> {
     /// Makes an empty tap for logits of `vocab` bf16 elements.
     pub fn new(logits: LogitsMode, trace: TraceMode, vocab: usize, progress: P) -> Self {
-        let recorder = Recorder::new(logits, trace, vocab as u64, Dtype::Bf16);
-        Self { recorder, trace, error: None, progress }
+        let (recorders, vocab) = (Vec::new(), vocab as u64);
+        Self { recorders, logits, trace, vocab, error: None, progress }
     }
 
-    /// What was recorded.
+    /// What was recorded, by sequence.
     ///
     /// # Errors
     /// [`RecordError`] if an output did not fit.
-    pub fn finish(self) -> Result<Recording, RecordError> {
+    pub fn finish(self) -> Result<Vec<Recording>, RecordError> {
         match self.error {
             Some(error) => Err(error),
-            None => Ok(self.recorder.finish()),
+            None => Ok(self.recorders.into_iter().map(Recorder::finish).collect()),
         }
     }
 
@@ -53,12 +57,18 @@ impl<P: FnMut(&Progress<'_>)> RecordTap<P> {
         output: &Tensor,
     ) -> Result<(), RecordError> {
         let number = pass.index as u64;
+        let (logits, trace, vocab) = (self.logits, self.trace, self.vocab);
+        if self.recorders.len() <= pass.sequence {
+            let empty = || Recorder::new(logits, trace, vocab, Dtype::Bf16);
+            self.recorders.resize_with(pass.sequence + 1, empty);
+        }
+        let recorder = &mut self.recorders[pass.sequence];
         if step.name == LOGITS {
             let position = (pass.start + pass.tokens - 1) as u64;
-            self.recorder.logits(number, position, output)?;
+            recorder.logits(number, position, output)?;
         }
-        if self.trace.includes(step) {
-            self.recorder.step(number, index as u64, &step.name, output)?;
+        if trace.includes(step) {
+            recorder.step(number, index as u64, &step.name, output)?;
         }
         Ok(())
     }

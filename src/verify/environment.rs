@@ -168,8 +168,7 @@ pub(super) fn check_plans(
 }
 
 fn check_dispatch(statement: &Statement, known: &Known, plans: &[Plan]) -> Result<(), Refusal> {
-    let shape = |row: &DispatchRow| DispatchRow { algorithm: None, ..row.clone() };
-    let stated: BTreeSet<DispatchRow> = statement.dispatch.iter().map(shape).collect();
+    let stated: BTreeSet<DispatchRow> = statement.dispatch.iter().map(DispatchRow::shape).collect();
     let due = capture::products(plans);
     if let Some(row) = due.difference(&stated).next() {
         return Err(differs(format!("no dispatch row for {}", describe(row))));

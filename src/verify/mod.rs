@@ -20,6 +20,7 @@ use crate::isa::mma::Simd;
 use crate::model::{Config, Content, ModelError};
 use crate::plan::PlanError;
 use crate::transcript::Transcript;
+use crate::transcript::capture;
 use crate::transcript::statement::{ModelManifest, Statement};
 
 use admission::{Admitted, admit};
@@ -167,7 +168,9 @@ fn prepare(report: &mut Report, transcript: &Transcript, config: &Config) -> Opt
     let prepared = look_up(statement).and_then(|known| {
         check_logits(statement, config)?;
         let (tokens_in, tokens_out) = (&statement.tokens_in, &statement.tokens_out);
-        let layout = generate::layout(config, known.contract(), tokens_in, tokens_out);
+        let batches: Vec<_> = statement.passes.iter().map(capture::stated_batch).collect();
+        let contract = known.contract();
+        let layout = generate::layout_in_batches(config, contract, tokens_in, tokens_out, &batches);
         let (plans, tokens) = layout.map_err(|error| Refusal {
             leads_to: match error {
                 // A larger product than anyone measured contradicts nothing.
@@ -176,6 +179,8 @@ fn prepare(report: &mut Report, transcript: &Transcript, config: &Config) -> Opt
                 | GenerateError::NothingToGenerate
                 | GenerateError::TokenRange { .. }
                 | GenerateError::Context { .. }
+                | GenerateError::Batch { .. }
+                | GenerateError::Prompt { .. }
                 | GenerateError::Plan(_)
                 | GenerateError::Engine(_) => Verdict::Mismatch,
             },

@@ -5,8 +5,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use attest::engine::batch::generate_batch;
 use attest::engine::emulator::Emulator;
-use attest::engine::generate::{StopRule, generate, layout};
+use attest::engine::generate::{Generation, StopRule, layout_in_batches};
 use attest::isa::mma::{MmaProfile, Simd};
 use attest::isa::profile::Profile;
 use attest::model::{Content, Model};
@@ -16,6 +17,7 @@ use attest::recipe::catalog::Catalog;
 use attest::transcript::capture::{self, Circumstances};
 use attest::transcript::key::PrivateKey;
 use attest::transcript::leaf::{LeafHeader, logits_root};
+use attest::transcript::record::Recording;
 use attest::transcript::statement::{
     Artifact, Engine, Environment, LogitsMode, Statement, TraceMode,
 };
@@ -100,39 +102,53 @@ pub struct Made {
 impl Making<'_> {
     /// Runs the model and writes the statement.
     pub fn make(&self) -> Made {
+        self.make_batch(&[self.prompt]).remove(0)
+    }
+
+    /// Runs these prompts together and writes a statement of each.
+    pub fn make_batch(&self, prompts: &[&str]) -> Vec<Made> {
         let model = model();
-        let tokens_in = model.tokenizer().encode(self.prompt.as_bytes()).unwrap();
+        let encode = |prompt: &&str| model.tokenizer().encode(prompt.as_bytes()).unwrap();
+        let tokens_in: Vec<Vec<u32>> = prompts.iter().map(encode).collect();
         let rule = StopRule {
             max_new_tokens: self.max_new_tokens,
             stop_ids: model.generation().eos_token_id.clone(),
         };
-        let positions = tokens_in.len() + self.max_new_tokens;
+        let longest = tokens_in.iter().map(Vec::len).max().unwrap();
+        let positions = longest + self.max_new_tokens;
         let mut engine = Emulator::new(&mma(), self.simd, model.weights(), positions);
         let vocab = model.config().vocab_size;
         let mut tap = RecordTap::new(self.logits, self.trace, vocab, |_| {});
         let config = model.config();
-        let made = generate(&mut engine, config, Contract::Native, &tokens_in, &rule, &mut tap);
+        let made =
+            generate_batch(&mut engine, config, Contract::Native, &tokens_in, &rule, &mut tap);
         let made = made.unwrap().unwrap();
-        let recording = tap.finish().unwrap();
-        let profile = Profile::by_id(PROFILE).unwrap();
-        let circumstances = Circumstances {
-            model,
-            profile: Artifact { id: profile.id, digest: profile.digest },
-            catalogue: Artifact {
-                id: CATALOGUE.into(),
-                digest: Catalog::by_id(CATALOGUE).unwrap().digest(),
-            },
-            environment: Environment { engine: Engine::Emulator, gpu: None },
-            dispatch: capture::products(&made.plans).into_iter().collect(),
-            stack: Stack::Native,
-            rule: &rule,
-            prompt: self.prompt.into(),
-            tokens_in,
-            claimed_time: TIME,
-            nonce: Some(vec![0xab; 16]),
+        let recordings = tap.finish().unwrap();
+        let state = |(((prompt, tokens_in), made), recording): (
+            ((&&str, Vec<u32>), Generation),
+            Recording,
+        )| {
+            let profile = Profile::by_id(PROFILE).unwrap();
+            let circumstances = Circumstances {
+                model,
+                profile: Artifact { id: profile.id, digest: profile.digest },
+                catalogue: Artifact {
+                    id: CATALOGUE.into(),
+                    digest: Catalog::by_id(CATALOGUE).unwrap().digest(),
+                },
+                environment: Environment { engine: Engine::Emulator, gpu: None },
+                dispatch: capture::products(&made.plans).into_iter().collect(),
+                stack: Stack::Native,
+                rule: &rule,
+                prompt: (*prompt).into(),
+                tokens_in,
+                claimed_time: TIME,
+                nonce: Some(vec![0xab; 16]),
+            };
+            let statement = capture::statement(circumstances, &made, &recording);
+            Made { statement, contents: recording.contents }
         };
-        let statement = capture::statement(circumstances, &made, &recording);
-        Made { statement, contents: recording.contents }
+        prompts.iter().zip(tokens_in).zip(made).zip(recordings).map(state).collect()
     }
 }
 
@@ -144,7 +160,9 @@ impl Made {
     /// Plans and tokens of each pass, as a verifier lays them out.
     pub fn layout(&self) -> (Vec<Plan>, Vec<Vec<u32>>) {
         let (tokens_in, tokens_out) = (&self.statement.tokens_in, &self.statement.tokens_out);
-        layout(model().config(), Contract::Native, tokens_in, tokens_out).unwrap()
+        let batches: Vec<_> = self.statement.passes.iter().map(capture::stated_batch).collect();
+        let config = model().config();
+        layout_in_batches(config, Contract::Native, tokens_in, tokens_out, &batches).unwrap()
     }
 
     /// Makes every commitment that of the contents again, as a liar would.

@@ -1,9 +1,9 @@
-//! Rules between the fields of a statement (`spec/transcript.md`, C1 to C7).
+//! Rules between the fields of a statement (`spec/transcript.md`, C1 to C8).
 //!
 //! Only what can be decided from the statement itself. Whether it is *true* is
 //! the business of `verify`.
 
-use super::{Engine, LogitsMode, Statement, TraceMode};
+use super::{Batch, Engine, LogitsMode, Statement, TraceMode};
 use crate::transcript::TranscriptError;
 use crate::transcript::{LOGITS_SECTION, TRACE_SECTION};
 
@@ -59,6 +59,9 @@ impl Statement {
                 let (rows, tokens) = (pass.logits_rows, pass.token_count);
                 format!("pass {index} has {rows} logits rows for {tokens} tokens")
             })?;
+            if let Some(batch) = pass.batch {
+                check_batch(index, pass.token_count, batch)?;
+            }
             next = next.checked_add(pass.token_count).ok_or_else(|| {
                 TranscriptError::Inconsistent { rule: format!("pass {index} ends past 2^64") }
             })?;
@@ -107,5 +110,23 @@ impl Statement {
         Ok(())
     }
 }
+
+/// A batch holds the pass's own tokens and at least one of every other pass.
+fn check_batch(pass: usize, token_count: u64, Batch { passes, rows }: Batch) -> Outcome {
+    require(passes >= 2, || format!("pass {pass} is in a batch of {passes}, at least 2 are due"))?;
+    require(rows <= MAX_BATCH_ROWS, || {
+        format!("pass {pass} is in a batch of {rows} tokens, at most {MAX_BATCH_ROWS} are allowed")
+    })?;
+    let least = token_count.saturating_add(passes - 1);
+    require(rows >= least, || {
+        format!(
+            "pass {pass} of {token_count} tokens is in a batch of {passes} passes and {rows} tokens, at least {least} are due"
+        )
+    })
+}
+
+/// Most tokens of a batch: 256 times what an engine here launches together, and few
+/// enough that no shape computed from them overflows.
+const MAX_BATCH_ROWS: u64 = 1 << 20;
 
 const DIGEST_LEN_BYTES: u64 = 32;

@@ -12,8 +12,8 @@ mod run;
 pub use environment::{Engine, Environment, GpuEnvironment, KernelSource};
 pub use manifest::{ManifestFile, ModelManifest};
 pub use run::{
-    Algorithm, Artifact, DispatchRow, FinishReason, Logits, LogitsMode, Pass, Sampling, Section,
-    Trace, TraceMode,
+    Algorithm, Artifact, Batch, DispatchRow, FinishReason, Logits, LogitsMode, Pass, Sampling,
+    Section, Trace, TraceMode,
 };
 
 use ciborium::Value;

@@ -84,6 +84,24 @@ record! {
     }
 }
 
+impl DispatchRow {
+    /// The row without its algorithm: what a plan tells of it.
+    pub fn shape(&self) -> Self {
+        Self { algorithm: None, ..self.clone() }
+    }
+}
+
+record! {
+    #[derive(Copy)]
+    /// Forward passes of several sequences that were launched together.
+    Batch {
+        /// How many, the pass itself included; at least two.
+        1 => passes: u64,
+        /// Tokens that they take, all together.
+        2 => rows: u64,
+    }
+}
+
 record! {
     /// One forward pass.
     Pass {
@@ -96,6 +114,8 @@ record! {
         /// How many of its last positions have their logits committed to: one
         /// for a pass that chooses a token, none for an earlier part of a prompt.
         4 => logits_rows: u64,
+        /// What it was launched together with; absent if it ran alone.
+        5 => batch: Option<Batch>,
     }
 }
 
