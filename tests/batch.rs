@@ -11,6 +11,7 @@ use attest::engine::{Flow, NoTap, Tap, run};
 use attest::isa::mma::Simd;
 use attest::num::Tensor;
 use attest::plan::{Batch, Contract, Pass, Step};
+use attest::transcript::capture;
 use attest::transcript::record::Recording;
 use attest::transcript::statement::{self, LogitsMode, TraceMode};
 use attest::transcript::tap::RecordTap;
@@ -255,6 +256,24 @@ fn a_batch_without_its_dispatch_rows_is_a_mismatch() {
         assert!(detail.contains(words), "{batch:?}: {detail}");
     }
     assert_eq!(with_batch(batch(3, 3)), Ok(Vec::new()), "the true one");
+}
+
+#[test]
+fn what_a_pass_was_launched_with_is_the_signers_word() {
+    // A batch that never was, with the dispatch rows that go with it.
+    let mut made = batch_of_three(Making::default()).remove(0);
+    for pass in &mut made.statement.passes {
+        let others = 1 + pass.token_count;
+        pass.batch = Some(statement::Batch { passes: 2, rows: pass.token_count + others });
+    }
+    let plans = made.layout().0;
+    made.statement.dispatch = capture::products(&plans).into_iter().collect();
+    let done = check(made.seal().as_bytes(), &trust(), None);
+    assert_verified(&done, "under native a batch changes no bit");
+    let claim = done.claims.iter().find(|claim| claim.field == "passes.batch").unwrap();
+    assert_eq!(claim.value, "what 3 of 3 passes were launched with");
+    let done = check(Making::default().make().seal().as_bytes(), &trust(), None);
+    assert!(done.claims.iter().all(|claim| claim.field != "passes.batch"), "none is stated");
 }
 
 #[test]

@@ -12,9 +12,9 @@ use attest::transcript::key::{PrivateKey, PublicKey};
 use attest::transcript::leaf::LeafHeader;
 use attest::transcript::record::Recorder;
 use attest::transcript::statement::{
-    Algorithm, Artifact, DispatchRow, Engine, Environment, Extension, FORMAT_VERSION, FinishReason,
-    GpuEnvironment, KernelSource, LogitsMode, ManifestFile, ModelManifest, Pass, Sampling,
-    Statement, Tool, TraceMode,
+    Algorithm, Artifact, Batch, DispatchRow, Engine, Environment, Extension, FORMAT_VERSION,
+    FinishReason, GpuEnvironment, KernelSource, LogitsMode, ManifestFile, ModelManifest, Pass,
+    Sampling, Statement, Tool, TraceMode,
 };
 use attest::transcript::{RefusalClass, Transcript, TranscriptError, merkle, strict};
 use ciborium::Value;
@@ -794,6 +794,38 @@ fn the_schema_and_the_decoder_agree_inside_the_fields() {
         let changed = encode(&changed);
         assert!(!fits("statement", &changed), "the schema accepts a key in {path:?}");
         assert!(malformed(resigned(&changed, &original)).contains("unknown key 64"));
+    }
+}
+
+/// Rule C8: optional, of two numbers, and nothing else.
+#[test]
+fn the_batch_of_a_pass_is_optional_and_closed() {
+    let (mut statement, contents) = build(LogitsMode::Full, TraceMode::Steps, 0);
+    let without = Transcript::seal(&statement, &contents, &key()).unwrap();
+    statement.passes[1].batch = Some(Batch { passes: 2, rows: 5 });
+    let sealed = Transcript::seal(&statement, &contents, &key()).unwrap();
+    assert!(fits("statement", sealed.statement_bytes()));
+    assert_eq!(sealed.statement(), &statement);
+    // Key 5 and a map of two small numbers: where there is no batch, there is no byte.
+    assert_eq!(sealed.statement_bytes().len(), without.statement_bytes().len() + 6);
+
+    let rows =
+        |value: Value| Value::Map(vec![(Value::from(1), Value::from(2)), (Value::from(2), value)]);
+    let key_3 = [(1, 2), (2, 5), (3, 0)].map(|(key, value)| (Value::from(key), Value::from(value)));
+    let cases = [
+        (Value::from(2), "passes[1].batch must be a map"),
+        (Value::Map(vec![(Value::from(1), Value::from(2))]), "passes[1].batch.rows is missing"),
+        (rows(Value::from(-1)), "passes[1].batch.rows must be an unsigned integer"),
+        (rows(Value::from("5")), "passes[1].batch.rows must be an unsigned integer"),
+        (Value::Map(key_3.to_vec()), "passes[1].batch has the unknown key 3"),
+    ];
+    for (other, expected) in cases {
+        let mut changed = Value::Map(statement_value(&sealed));
+        *at(&mut changed, &[15, 1, 5]) = other;
+        let changed = encode(&changed);
+        assert!(!fits("statement", &changed), "the schema accepts {expected}");
+        let message = malformed(resigned(&changed, &sealed));
+        assert!(message.contains(expected), "{message}");
     }
 }
 

@@ -41,6 +41,13 @@ pub(super) fn claims(statement: &Statement) -> Vec<Claim> {
         add("environment.gpu.kernels", kernels);
         add("dispatch", format!("algorithms of {} products", statement.dispatch.len()));
     }
+    // Under `native` no recipe depends on a batch, under `native-stock` many batches
+    // give the same ones.
+    let batched = statement.passes.iter().filter(|pass| pass.batch.is_some()).count();
+    if batched > 0 {
+        let of = statement.passes.len();
+        add("passes.batch", format!("what {batched} of {of} passes were launched with"));
+    }
     match statement.finish {
         // Any limit from the length on gives the same tokens.
         FinishReason::Stop => {

@@ -99,7 +99,7 @@ fn every_field_has_a_lie_or_is_a_claim() {
         tokens_out: _,
         finish: _,
         dispatch: _, // that these algorithms ran is a claim
-        passes: _,
+        passes: _,   // what a pass was launched together with is a claim
         logits: _,
         trace: _,
         sections: _,
