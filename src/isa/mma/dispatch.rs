@@ -82,7 +82,8 @@ impl Simd {
     }
 
     /// Continues the walks of a range of rows with all columns: `out += rows · bᵀ`.
-    /// Returns how many blocks were left to the scalar text.
+    /// Returns how many spans of sixteen k's were left to the scalar text, for a row and a
+    /// panel of columns each (blocks, where a profile is for the scalar text alone).
     ///
     /// # Shape
     /// `b`: `[n, k]`; `out`: `[range.len(), n]` live accumulators.

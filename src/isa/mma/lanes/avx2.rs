@@ -129,21 +129,15 @@ impl Vector<LANES> for Avx2 {
     }
 
     #[inline(always)]
-    fn saturating_sum(a: __m256i, b: __m256i) -> __m256i {
+    fn saturating_difference(a: __m256i, b: __m256i) -> __m256i {
         // SAFETY: as the file says.
-        unsafe { _mm256_adds_epu8(a, b) }
+        unsafe { _mm256_subs_epu8(a, b) }
     }
 
     #[inline(always)]
-    fn smaller_bytes(a: __m256i, b: __m256i) -> __m256i {
+    fn larger_bytes(a: __m256i, b: __m256i) -> __m256i {
         // SAFETY: as the file says.
-        unsafe { _mm256_min_epu8(a, b) }
-    }
-
-    #[inline(always)]
-    fn minus_bytes(a: __m256i, b: __m256i) -> __m256i {
-        // SAFETY: as the file says.
-        unsafe { _mm256_sub_epi8(a, b) }
+        unsafe { _mm256_max_epu8(a, b) }
     }
 
     #[inline(always)]

@@ -124,21 +124,15 @@ impl Vector<LANES> for Avx512 {
     }
 
     #[inline(always)]
-    fn saturating_sum(a: __m512i, b: __m512i) -> __m512i {
+    fn saturating_difference(a: __m512i, b: __m512i) -> __m512i {
         // SAFETY: as the file says.
-        unsafe { _mm512_adds_epu8(a, b) }
+        unsafe { _mm512_subs_epu8(a, b) }
     }
 
     #[inline(always)]
-    fn smaller_bytes(a: __m512i, b: __m512i) -> __m512i {
+    fn larger_bytes(a: __m512i, b: __m512i) -> __m512i {
         // SAFETY: as the file says.
-        unsafe { _mm512_min_epu8(a, b) }
-    }
-
-    #[inline(always)]
-    fn minus_bytes(a: __m512i, b: __m512i) -> __m512i {
-        // SAFETY: as the file says.
-        unsafe { _mm512_sub_epi8(a, b) }
+        unsafe { _mm512_max_epu8(a, b) }
     }
 
     #[inline(always)]

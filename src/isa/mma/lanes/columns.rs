@@ -1,35 +1,35 @@
-//! A panel of B, one block of K, decoded once for all rows.
+//! A panel of B, one span of K, decoded once for all rows.
 
 use super::transpose::gather;
-use super::{NO_PRODUCT, Reach};
+use super::{LARGEST_FACTOR_FIELD, Reach, SPAN, SURFACE, ZERO_DEPTH};
 use crate::num::Bf16;
 
-/// One block of `N` k's of `W = 4·L` columns: four vectors of `L` lanes. Column
+/// [`SPAN`] k's of `W = 4·L` columns: four vectors of `L` lanes. Column
 /// `v·L + l` is lane `l` of vector `v`.
 #[repr(C, align(64))] // the arrays, in this order, begin at cache lines
-pub(super) struct Columns<const N: usize, const L: usize, const W: usize> {
+pub(super) struct Columns<const L: usize, const W: usize> {
     /// Values, k-major.
-    pub(super) values: [[[f32; L]; 4]; N],
-    /// How far each exponent lies below the largest, lane by lane, the four vectors'
-    /// bytes side by side; [`NO_PRODUCT`] for a zero.
-    pub(super) deficits: [[[u8; 4]; L]; N],
+    pub(super) values: [[[f32; L]; 4]; SPAN],
+    /// How far each exponent lies below [`SURFACE`], lane by lane, the four vectors'
+    /// bytes side by side; [`ZERO_DEPTH`] for a zero. Of no use unless `ordinary`.
+    pub(super) depths: [[[u8; 4]; L]; SPAN],
     /// Exponents of the nonzero values.
     pub(super) reach: Option<Reach>,
-    /// No infinity, no NaN.
-    pub(super) finite: bool,
-    codes: [[u16; W]; N],
+    /// No exponent is above [`LARGEST_FACTOR_EXPONENT`](super::LARGEST_FACTOR_EXPONENT).
+    pub(super) ordinary: bool,
+    codes: [[u16; W]; SPAN],
 }
 
-impl<const N: usize, const L: usize, const W: usize> Columns<N, L, W> {
+impl<const L: usize, const W: usize> Columns<L, W> {
     #[inline(always)]
     pub(super) fn new() -> Self {
         const { assert!(W == 4 * L) };
         Self {
-            values: [[[0.0; L]; 4]; N],
-            deficits: [[[NO_PRODUCT; 4]; L]; N],
+            values: [[[0.0; L]; 4]; SPAN],
+            depths: [[[ZERO_DEPTH; 4]; L]; SPAN],
             reach: None,
-            finite: true,
-            codes: [[0; W]; N],
+            ordinary: true,
+            codes: [[0; W]; SPAN],
         }
     }
 
@@ -37,13 +37,13 @@ impl<const N: usize, const L: usize, const W: usize> Columns<N, L, W> {
     /// k's and columns are zeros.
     #[inline(always)]
     pub(super) fn decode(&mut self, b: &[Bf16], k: usize, start: usize, len: usize) {
-        if len < N || b.len() < W * k {
-            self.codes = [[0; W]; N];
+        if len < SPAN || b.len() < W * k {
+            self.codes = [[0; W]; SPAN];
         }
         gather(b, k, start, len, &mut self.codes);
         // One array a loop, one type a loop, no checked arithmetic: that is what
         // vectorises.
-        let mut fields = [[0u16; W]; N];
+        let mut fields = [[0u16; W]; SPAN];
         let (mut largest, mut least) = ([0u16; W], [u16::MAX; W]);
         for (fields, codes) in fields.iter_mut().zip(&self.codes) {
             for (field, &code) in fields.iter_mut().zip(codes) {
@@ -59,17 +59,17 @@ impl<const N: usize, const L: usize, const W: usize> Columns<N, L, W> {
         }
         let largest = largest.iter().copied().fold(0, u16::max);
         let least = least.iter().copied().fold(u16::MAX, u16::min);
-        self.finite = largest < 255;
         self.reach = Reach::of_biased(least.wrapping_add(1), largest);
+        self.ordinary = largest <= LARGEST_FACTOR_FIELD;
         for (values, codes) in self.values.iter_mut().zip(&self.codes) {
             for (value, &code) in values.as_flattened_mut().iter_mut().zip(codes) {
                 *value = f32::from_bits(u32::from(code) << 16);
             }
         }
-        for (deficits, fields) in self.deficits.iter_mut().zip(&fields) {
+        for (depths, fields) in self.depths.iter_mut().zip(&fields) {
             let mut below = [0u16; W];
             for (below, &field) in below.iter_mut().zip(fields) {
-                *below = deficit(largest, field);
+                *below = depth(field);
             }
             // Four vectors' bytes to a word.
             let mut words = [0u32; L];
@@ -78,8 +78,8 @@ impl<const N: usize, const L: usize, const W: usize> Columns<N, L, W> {
                     *word |= u32::from(below) << (8 * v);
                 }
             }
-            for (deficits, word) in deficits.iter_mut().zip(words) {
-                *deficits = word.to_le_bytes();
+            for (depths, word) in depths.iter_mut().zip(words) {
+                *depths = word.to_le_bytes();
             }
         }
     }
@@ -93,8 +93,9 @@ pub(super) fn biased_exponent(code: u16) -> u16 {
     ((code >> 7) & 0xff).max(nonzero)
 }
 
-/// How far `field` lies below `largest`, at most 254; [`NO_PRODUCT`] for a zero's.
+/// Depth of a biased exponent up to [`LARGEST_FACTOR_FIELD`]; of no use above.
 #[inline(always)]
-pub(super) fn deficit(largest: u16, field: u16) -> u16 {
-    if field == 0 { u16::from(NO_PRODUCT) } else { largest.wrapping_sub(field) }
+fn depth(field: u16) -> u16 {
+    let depth = const { (SURFACE + 127) as u16 }.wrapping_sub(field) & 0xff;
+    if field == 0 { u16::from(ZERO_DEPTH) } else { depth }
 }

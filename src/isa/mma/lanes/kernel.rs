@@ -4,15 +4,16 @@
 //! `23 + neab` and at most 25, `s = 2^(F − e_max)`. A lane is *in range* if
 //! `−98 ≤ e_max ≤ 118`.
 //!
-//! 1. *Exponent.* The deficits of both factors add up to how far a product lies
-//!    below `E = largest_a + largest_b`; the least sum over k gives the largest
-//!    product. Sums saturate at 255, which with `E ≤ 110` is below exponent −145,
-//!    and zero factors are at 255 too: neither raises `e_max`. Sums are cut off
-//!    at exponent −99, so a lane at −99 has no product and no accumulator from
-//!    −98 on.
+//! 1. *Exponent.* A factor lies at 55 or below. A row's height `e_a + 191` less a
+//!    column's depth `64 − e_b` is the biased exponent of their product, at most 237;
+//!    heights lie in 65 to 246 and depths in 9 to 190. The difference stops at zero,
+//!    and is zero for a factor of zero (height 0 or depth 255); the largest one over
+//!    k is cut off at the biased exponent of −99. So neither a zero nor a product
+//!    below −99 raises `e_max`, and a lane at −99 has no product and no accumulator
+//!    from −98 on.
 //! 2. *Products.* `a·b` has 16 significant bits: exact in binary32 unless it
 //!    underflows, and then `|a·b| < 2^-125`, so `|a·b|·s < 1` (`s ≤ 2^124`), which
-//!    the conversion cuts to zero, as R4 does. It cannot overflow (`E ≤ 110`).
+//!    the conversion cuts to zero, as R4 does. It cannot overflow (`|a·b| < 2^112`).
 //!    Multiplying by `s` is exact or underflows to less than one. The conversion
 //!    truncates toward zero: R4.
 //! 3. *Accumulator.* `c·s` likewise. A subnormal `c` counts as exponent 0 here
@@ -22,8 +23,12 @@
 //! 5. *Result.* The sum is cut to 24 bits; `2^(e_max − F)` is at least `2^-124` and
 //!    at most `2^93`, so the last multiplication is exact and stays normal or
 //!    zero: R6. A zero sum converts to `+0`: R7.
-//! 6. Infinities and NaNs: rows, columns and accumulators with any go to the
-//!    scalar text: R8.
+//! 6. Infinities and NaNs: rows and columns with a factor above exponent 55, and
+//!    accumulators above the range, go to the scalar text: R8.
+//!
+//! A *span* of sixteen k's is one block or two. Two follow each other as they would
+//! alone, and what bounds the span's values bounds each block's. Where a row ends
+//! within a span, a block of zeros may follow: it leaves an accumulator as it is.
 //!
 //! *Which lanes are in range* is known beforehand for most walks, from the
 //! exponents of all values so far ([`Bounds`]): then no lane is looked at. If
@@ -33,7 +38,7 @@
 //! below `2^-98`: `c·s` is an integer below `2^26`, and the result is `c` again, as
 //! R3 to R6 give for an accumulator alone. Otherwise each block looks at its
 //! lanes, and one at −99 is accepted only if its accumulator is zero and no product
-//! of the block can lie below −98; its result is then `+0`.
+//! of the span can lie below −98; its result is then `+0`.
 #![allow(clippy::float_arithmetic)] // exact or below the window, as argued above
 
 // Loops instead of `array::map`: its closure would be a function of its own, compiled
@@ -42,33 +47,33 @@
 use std::ops::Range;
 
 use super::columns::Columns;
-use super::rows::{Decoded, RowBlock, RowKind, Rows};
+use super::rows::{Part, RowKind, RowSpan, Rows};
 use super::vector::Vector;
-use super::{LARGEST_EXPONENT, LARGEST_PRODUCT_EXPONENT, LEAST_EXPONENT, NO_PRODUCT, Reach};
-use crate::isa::mma::block_fma;
+use super::{LARGEST_EXPONENT, LEAST_EXPONENT, LOW_FIELD, Reach, SPAN};
+use crate::isa::mma::{MmaProfile, block_fma};
 use crate::num::{Bf16, F32};
 
 /// Rows that pass over a panel together: their accumulators (at most 64 KiB) and one
-/// block of their values stay in a core's second cache.
+/// span of their values stay in a core's second cache.
 const CHUNK: usize = 256;
 
 /// Continues the walks of some rows with all columns: `out += rows · bᵀ`.
-/// Returns how many blocks (a row, a panel, a block of K) took the scalar text.
+/// Returns how many spans (a row, a panel, a span of K) took the scalar text.
+/// `N`: products in a block.
 ///
 /// # Shape
 /// `b`: `[n, k]`; `out`: `[range.len(), n]`.
 #[inline(always)]
 pub(super) fn product<V: Vector<L>, const N: usize, const L: usize, const W: usize>(
     rows: &Rows<'_>,
-    parts: &[Decoded<N>],
     range: Range<usize>,
     b: &[Bf16],
     out: &mut [F32],
 ) -> usize {
     let (m, k) = (rows.count(), rows.k);
     let n = b.len() / k;
-    let finite = parts.iter().all(Decoded::finite);
-    let mut columns = Columns::<N, L, W>::new();
+    let ordinary = rows.parts.iter().all(Part::ordinary);
+    let mut columns = Columns::<L, W>::new();
     let mut c = vec![Lanes([[0.0; L]; 4]); range.len().min(CHUNK)];
     let mut escapes = 0;
     for first in (0..n).step_by(W) {
@@ -78,21 +83,21 @@ pub(super) fn product<V: Vector<L>, const N: usize, const L: usize, const W: usi
             let start = range.start + index * CHUNK;
             let chunk = start..range.end.min(start + CHUNK);
             let c = &mut c[..chunk.len()];
-            let mut bounds = Bounds::new(finite, load(c, out, n, first, width));
+            let mut bounds = Bounds::new(ordinary, load(c, out, n, first, width));
             let mut start = 0;
-            for part in parts {
-                for (blocks, &reach) in part.blocks.chunks_exact(m).zip(&part.reaches) {
-                    columns.decode(b, k, start, N.min(k - start));
+            for part in &rows.parts {
+                for (spans, &reach) in part.spans.chunks_exact(m).zip(&part.reaches) {
+                    columns.decode(b, k, start, SPAN.min(k - start));
                     let products = Reach::products(reach, columns.reach);
-                    bounds.extend(products, columns.finite, (start + N) as u64);
+                    bounds.extend(products, columns.ordinary, (start + SPAN) as u64);
                     let step = Step { rows, first_row: chunk.start, start, b, columns: &columns };
-                    let blocks = &blocks[chunk.clone()];
+                    let spans = &spans[chunk.clone()];
                     escapes += if bounds.known {
-                        step.block::<V, false>(blocks, c)
+                        step.add::<V, N, false>(spans, c)
                     } else {
-                        step.block::<V, true>(blocks, c)
+                        step.add::<V, N, true>(spans, c)
                     };
-                    start += N;
+                    start += SPAN;
                 }
             }
             store(c, out, n, first, width);
@@ -108,7 +113,7 @@ struct Lanes<const L: usize>([[f32; L]; 4]);
 
 /// Takes accumulators; returns the exponents of the nonzero ones. `-0` and NaN
 /// become `+0` and the canonical NaN, which the first block would do (R7, R8) and
-/// a skipped zero block would not.
+/// a skipped span of zeros would not.
 #[inline(always)]
 fn load<const L: usize>(
     c: &mut [Lanes<L>],
@@ -156,60 +161,62 @@ struct Bounds {
 }
 
 impl Bounds {
-    fn new(finite_rows: bool, accumulators: Option<Reach>) -> Self {
-        Self { reach: accumulators, known: finite_rows }
+    fn new(ordinary_rows: bool, accumulators: Option<Reach>) -> Self {
+        Self { reach: accumulators, known: ordinary_rows }
     }
 
-    /// Takes the products of one more block into account; `k` products so far.
-    fn extend(&mut self, products: Option<Reach>, finite_columns: bool, k: u64) {
+    /// Takes the products of one more span into account; `k` products so far.
+    fn extend(&mut self, products: Option<Reach>, ordinary_columns: bool, k: u64) {
         self.reach = Reach::join(self.reach, products);
         if let Some(Reach { least, largest }) = self.reach {
             // A value of exponent e is below 2^(e+1), a product of exponent e below
             // 2^(e+2): k products and an accumulator are below 2^(e+2) · (k + 1).
             let growth = (k + 1).ilog2() as i32 + 1;
-            self.known &= least >= LEAST_EXPONENT
-                && largest <= LARGEST_PRODUCT_EXPONENT
-                && largest + 2 + growth <= LARGEST_EXPONENT;
+            self.known &= least >= LEAST_EXPONENT && largest + 2 + growth <= LARGEST_EXPONENT;
         }
-        self.known &= finite_columns;
+        self.known &= ordinary_columns;
     }
 }
 
-/// One block of K for all rows of a chunk.
-struct Step<'a, const N: usize, const L: usize, const W: usize> {
+/// One span of K for all rows of a chunk.
+struct Step<'a, const L: usize, const W: usize> {
     rows: &'a Rows<'a>,
     first_row: usize,
     start: usize,
     b: &'a [Bf16],
-    columns: &'a Columns<N, L, W>,
+    columns: &'a Columns<L, W>,
 }
 
-impl<const N: usize, const L: usize, const W: usize> Step<'_, N, L, W> {
-    /// Adds the block to every row; `LOOK` unless [`Bounds::known`]. Returns the
+impl<const L: usize, const W: usize> Step<'_, L, W> {
+    /// Adds the span to every row; `LOOK` unless [`Bounds::known`]. Returns the
     /// number of escapes.
     #[inline(always)]
-    fn block<V: Vector<L>, const LOOK: bool>(
+    fn add<V: Vector<L>, const N: usize, const LOOK: bool>(
         &self,
-        blocks: &[RowBlock<N>],
+        spans: &[RowSpan],
         c: &mut [Lanes<L>],
     ) -> usize {
-        let columns = self.columns;
-        let fraction_bits = 23 + i32::from(self.rows.profile.neab);
-        let mut escapes = 0;
-        for (row, (block, c)) in blocks.iter().zip(c).enumerate() {
-            let ordinary = match (block.kind, columns.finite) {
-                (RowKind::Ordinary, true) => match (block.reach, columns.reach) {
-                    (Some(a), Some(b)) => {
-                        fma::<V, N, L, W, LOOK>(block, columns, (a, b), fraction_bits, c)
-                    }
-                    (None, _) | (_, None) => true,
-                },
-                (RowKind::Zero, true) => true,
-                (RowKind::Odd, _) | (_, false) => false,
-            };
-            if !ordinary {
-                escapes += 1;
+        if !self.columns.ordinary {
+            for (row, c) in c.iter_mut().enumerate() {
                 self.escape(row, c);
+            }
+            return c.len();
+        }
+        let mut escapes = 0;
+        // By index, which takes fewer instructions a row than iterators side by side.
+        let spans = &spans[..c.len()];
+        for row in 0..c.len() {
+            let span = &spans[row];
+            let done = match span.kind {
+                RowKind::Ordinary => {
+                    fma::<V, N, L, W, LOOK>(&self.rows.profile, span, self.columns, &mut c[row])
+                }
+                RowKind::Zero => true,
+                RowKind::Odd => false,
+            };
+            if !done {
+                escapes += 1;
+                self.escape(row, &mut c[row]);
             }
         }
         escapes
@@ -219,12 +226,14 @@ impl<const N: usize, const L: usize, const W: usize> Step<'_, N, L, W> {
     #[cold]
     fn escape(&self, row: usize, c: &mut Lanes<L>) {
         let k = self.rows.k;
-        let (start, end) = (self.start, k.min(self.start + N));
+        let (start, end) = (self.start, k.min(self.start + SPAN));
+        let n_fma = usize::from(self.rows.profile.n_fma);
         let row = (self.first_row + row) * k;
         let a = &self.rows.codes[row + start..row + end];
         for (c, column) in c.0.as_flattened_mut().iter_mut().zip(self.b.chunks_exact(k)) {
-            let column = &column[start..end];
-            *c = block_fma(&self.rows.profile, a, column, F32(c.to_bits())).to_host();
+            for (a, b) in a.chunks(n_fma).zip(column[start..end].chunks(n_fma)) {
+                *c = block_fma(&self.rows.profile, a, b, F32(c.to_bits())).to_host();
+            }
         }
     }
 }
@@ -234,83 +243,86 @@ const fn power_of_two(exponent: i32) -> i32 {
     (exponent + 127) << 23
 }
 
-/// One block FMA in every lane; false, with `c` untouched, where the proof does
-/// not reach. `LOOK`: the lanes may be out of range.
+/// The block FMAs of a span in every lane, one after the other; false, with `c`
+/// untouched, where the proof does not reach. `LOOK`: the lanes may be out of range.
 #[inline(always)]
 fn fma<V: Vector<L>, const N: usize, const L: usize, const W: usize, const LOOK: bool>(
-    block: &RowBlock<N>,
-    columns: &Columns<N, L, W>,
-    (reach_a, reach_b): (Reach, Reach),
-    fraction_bits: i32,
+    profile: &MmaProfile,
+    span: &RowSpan,
+    columns: &Columns<L, W>,
     c: &mut Lanes<L>,
 ) -> bool {
-    let largest = reach_a.largest + reach_b.largest;
-    if LOOK && largest > LARGEST_PRODUCT_EXPONENT {
-        return false;
-    }
-
-    // 1. The alignment exponent of each lane, as the bits of its power of two.
-    // Two chains of minima, so that one need not wait for the other.
-    let mut deficit = [V::splat_bytes([NO_PRODUCT; 4]); 2];
-    for k in 0..N {
-        let column = V::load_bytes(&columns.deficits[k]);
-        let product = V::saturating_sum(V::splat_bytes(block.deficits[k]), column);
-        deficit[k % 2] = V::smaller_bytes(deficit[k % 2], product);
-    }
-    let base = largest.max(LEAST_EXPONENT - 1);
-    let most = V::splat_bytes([(base - (LEAST_EXPONENT - 1)) as u8; 4]);
-    let deficit = V::smaller_bytes(V::smaller_bytes(deficit[0], deficit[1]), most);
-    let biased = V::minus_bytes(V::splat_bytes([(base + 127) as u8; 4]), deficit);
-    let before = [V::load(&c.0[0]), V::load(&c.0[1]), V::load(&c.0[2]), V::load(&c.0[3])];
-    let e_max = [
-        V::larger(V::byte_as_exponent::<0>(biased), before[0].exponent_field()),
-        V::larger(V::byte_as_exponent::<1>(biased), before[1].exponent_field()),
-        V::larger(V::byte_as_exponent::<2>(biased), before[2].exponent_field()),
-        V::larger(V::byte_as_exponent::<3>(biased), before[3].exponent_field()),
-    ];
-    if LOOK {
-        let low = power_of_two(LEAST_EXPONENT);
-        let span = (power_of_two(LARGEST_EXPONENT) - low) as u32;
-        let no_low_product = reach_a.least + reach_b.least >= LEAST_EXPONENT;
-        let survive = || no_low_product && zero_where_low::<V, L>(&e_max, c);
-        if V::any_outside(&e_max, low, span) && !survive() {
-            return false;
+    let fraction_bits = 23 + i32::from(profile.neab);
+    // `N`, but not known to the compiler: it would unroll eight products, order their
+    // sums anew and run out of registers (benches/LOG.md).
+    let n_fma = usize::from(profile.n_fma);
+    let mut live = [V::load(&c.0[0]), V::load(&c.0[1]), V::load(&c.0[2]), V::load(&c.0[3])];
+    for first in (0..SPAN).step_by(N) {
+        // 1. The alignment exponent of each lane, as the bits of its power of two.
+        // Two chains of maxima, so that one need not wait for the other.
+        let mut biased = [V::splat_bytes([LOW_FIELD; 4]); 2];
+        for k in first..first + N {
+            let depths = V::load_bytes(&columns.depths[k]);
+            let product = V::saturating_difference(V::splat_bytes(span.heights[k]), depths);
+            biased[k % 2] = V::larger_bytes(biased[k % 2], product);
         }
-    }
+        let biased = V::larger_bytes(biased[0], biased[1]);
+        let e_max = [
+            V::larger(V::byte_as_exponent::<0>(biased), live[0].exponent_field()),
+            V::larger(V::byte_as_exponent::<1>(biased), live[1].exponent_field()),
+            V::larger(V::byte_as_exponent::<2>(biased), live[2].exponent_field()),
+            V::larger(V::byte_as_exponent::<3>(biased), live[3].exponent_field()),
+        ];
+        if LOOK {
+            let low = power_of_two(LEAST_EXPONENT);
+            let range = (power_of_two(LARGEST_EXPONENT) - low) as u32;
+            let products = Reach::products(span.reach, columns.reach);
+            let no_low_product = products.is_none_or(|products| products.least >= LEAST_EXPONENT);
+            let survive = || no_low_product && zero_where_low::<V, L>(&e_max, &live);
+            if V::any_outside(&e_max, low, range) && !survive() {
+                return false;
+            }
+        }
 
-    // 2 to 4. The fixed-point sum in units of 2^(e_max − F).
-    // Fields add like exponents: (127 + F) + 127 − (127 + e_max) = 127 + F − e_max.
-    let scale_bits = V::splat_int(power_of_two(fraction_bits).wrapping_add(power_of_two(0)));
-    let mut scale = before;
-    let mut sum = e_max;
-    for v in 0..4 {
-        scale[v] = V::from_bits(V::minus(scale_bits, e_max[v]));
-        sum[v] = before[v].times(scale[v]).cut();
-    }
-    for k in 0..N {
-        let a = V::splat(block.values[k]);
+        // 2 to 4. The fixed-point sum in units of 2^(e_max − F).
+        // Fields add like exponents: (127 + F) + 127 − (127 + e_max) = 127 + F − e_max.
+        let scale_bits = V::splat_int(power_of_two(fraction_bits).wrapping_add(power_of_two(0)));
+        let mut scale = live;
+        let mut sum = e_max;
         for v in 0..4 {
-            let product = a.times(V::load(&columns.values[k][v])).times(scale[v]);
-            sum[v] = V::plus(sum[v], product.cut());
+            scale[v] = V::from_bits(V::minus(scale_bits, e_max[v]));
+            sum[v] = live[v].times(scale[v]).cut();
+        }
+        let (a, b) = (&span.values[first..first + N], &columns.values[first..first + n_fma]);
+        for (&a, b) in a.iter().zip(b) {
+            let a = V::splat(a);
+            for v in 0..4 {
+                let product = a.times(V::load(&b[v])).times(scale[v]);
+                sum[v] = V::plus(sum[v], product.cut());
+            }
+        }
+
+        // 5. To binary32, toward zero.
+        let fraction = V::splat_int(fraction_bits << 23);
+        for v in 0..4 {
+            let unit = V::from_bits(V::minus(e_max[v], fraction));
+            live[v] = V::toward_zero(sum[v]).times(unit);
         }
     }
-
-    // 5. To binary32, toward zero.
-    let fraction = V::splat_int(fraction_bits << 23);
-    for v in 0..4 {
-        let unit = V::from_bits(V::minus(e_max[v], fraction));
-        V::toward_zero(sum[v]).times(unit).store(&mut c.0[v]);
+    for (live, c) in live.iter().zip(&mut c.0) {
+        live.store(c);
     }
     true
 }
 
 /// Whether no lane lies above the range and all below it have a zero accumulator.
 #[cold]
-fn zero_where_low<V: Vector<L>, const L: usize>(e_max: &[V::Ints; 4], c: &Lanes<L>) -> bool {
-    e_max.iter().zip(&c.0).all(|(&e_max, c)| {
-        let mut lanes = [0.0; L];
+fn zero_where_low<V: Vector<L>, const L: usize>(e_max: &[V::Ints; 4], live: &[V; 4]) -> bool {
+    e_max.iter().zip(live).all(|(&e_max, live)| {
+        let (mut lanes, mut values) = ([0.0; L], [0.0; L]);
         V::from_bits(e_max).store(&mut lanes);
-        lanes.iter().zip(c).all(|(e_max, c)| {
+        live.store(&mut values);
+        lanes.iter().zip(values).all(|(e_max, c)| {
             let e_max = e_max.to_bits() as i32;
             let in_range =
                 (power_of_two(LEAST_EXPONENT)..=power_of_two(LARGEST_EXPONENT)).contains(&e_max);

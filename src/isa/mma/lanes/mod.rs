@@ -12,8 +12,9 @@
 //! The kernel is written once over `vector::Vector` and compiled for each
 //! instruction set (`isa::mma::dispatch`): `portable` arrays, and on x86-64
 //! AVX2 and AVX-512 intrinsics. Two operand layouts: [`Rows`] for A, made
-//! once and used by every panel, and `Columns` for B, made once a panel and block
-//! and used by every row.
+//! once and used by every panel, and `Columns` for B, made once a panel and span of
+//! K and used by every row. A *span* is sixteen k's, one block or two; its layout
+//! does not depend on the length of a block.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -30,12 +31,16 @@ mod vector;
 
 pub use rows::{Part, Rows};
 
-pub(super) use rows::{Blocks, Undecoded};
+pub(super) use rows::Undecoded;
 
 use std::ops::Range;
 
 use crate::num::{Bf16, F32};
+use rows::Block;
 use vector::Vector;
+
+/// K's that are decoded together: one block of sixteen products or two of eight.
+const SPAN: usize = 16;
 
 /// Exponent (power of two) from which on a nonzero product or accumulator is
 /// ordinary; below it the scalar text decides. With it `2^(F − e_max)` and its
@@ -46,12 +51,27 @@ const LEAST_EXPONENT: i32 = -98;
 /// and sums below it stay far from overflow (with room to spare).
 const LARGEST_EXPONENT: i32 = 118;
 
-/// Largest exponent of a product in the fast path. A deficit of 255, where the
-/// bytes saturate, then always lies below [`LEAST_EXPONENT`].
-const LARGEST_PRODUCT_EXPONENT: i32 = 110;
+/// Largest exponent of a factor in the fast path; no product is above twice that.
+const LARGEST_FACTOR_EXPONENT: i32 = 55;
 
-/// Deficit of an operand that is zero, and of a product with one.
-const NO_PRODUCT: u8 = u8::MAX;
+/// The same, biased.
+const LARGEST_FACTOR_FIELD: u16 = (LARGEST_FACTOR_EXPONENT + 127) as u16;
+
+/// Where heights and depths meet: an exponent `e` (power of two) of a row has the
+/// height `e + 127 + SURFACE`, one of a column the depth `SURFACE − e`, and the height
+/// less the depth is the biased exponent of the product. With it all heights and
+/// depths of the fast path are bytes.
+const SURFACE: i32 = 64;
+
+/// Height of a zero: no difference from it is above zero.
+const ZERO_HEIGHT: u8 = 0;
+
+/// Depth of a zero: no height is above it.
+const ZERO_DEPTH: u8 = u8::MAX;
+
+/// Least biased exponent of products that is told apart: that of all below
+/// [`LEAST_EXPONENT`].
+const LOW_FIELD: u8 = (LEAST_EXPONENT - 1 + 127) as u8;
 
 /// Least and largest exponent of some nonzero values; a subnormal has the least
 /// normal exponent (R1), infinities and NaNs have 128.
@@ -115,9 +135,9 @@ fn choose<V: Vector<L>, const L: usize, const W: usize>(
     b: &[Bf16],
     out: &mut [F32],
 ) -> usize {
-    match rows.blocks() {
-        Blocks::Eight(parts) => kernel::product::<V, 8, L, W>(rows, parts, range, b, out),
-        Blocks::Sixteen(parts) => kernel::product::<V, 16, L, W>(rows, parts, range, b, out),
-        Blocks::Scalar => rows.walk_scalar(range, b, out),
+    match rows.block() {
+        Some(Block::Eight) => kernel::product::<V, 8, L, W>(rows, range, b, out),
+        Some(Block::Sixteen) => kernel::product::<V, 16, L, W>(rows, range, b, out),
+        None => rows.walk_scalar(range, b, out),
     }
 }

@@ -114,18 +114,13 @@ impl<const L: usize> Vector<L> for Portable<L> {
     }
 
     #[inline(always)]
-    fn saturating_sum(a: [[u8; 4]; L], b: [[u8; 4]; L]) -> [[u8; 4]; L] {
-        zip_bytes(a, b, u8::saturating_add)
+    fn saturating_difference(a: [[u8; 4]; L], b: [[u8; 4]; L]) -> [[u8; 4]; L] {
+        zip_bytes(a, b, u8::saturating_sub)
     }
 
     #[inline(always)]
-    fn smaller_bytes(a: [[u8; 4]; L], b: [[u8; 4]; L]) -> [[u8; 4]; L] {
-        zip_bytes(a, b, u8::min)
-    }
-
-    #[inline(always)]
-    fn minus_bytes(a: [[u8; 4]; L], b: [[u8; 4]; L]) -> [[u8; 4]; L] {
-        zip_bytes(a, b, u8::wrapping_sub)
+    fn larger_bytes(a: [[u8; 4]; L], b: [[u8; 4]; L]) -> [[u8; 4]; L] {
+        zip_bytes(a, b, u8::max)
     }
 
     #[inline(always)]

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::columns::{biased_exponent, deficit};
-use super::{NO_PRODUCT, Reach};
+use super::columns::biased_exponent;
+use super::{LARGEST_FACTOR_EXPONENT, LARGEST_FACTOR_FIELD, Reach, SPAN, SURFACE, ZERO_HEIGHT};
 use crate::isa::mma::{MmaProfile, Rounding, block_fma};
 use crate::num::{Bf16, F32};
 
@@ -14,43 +14,27 @@ pub struct Rows<'a> {
     /// Length of a row.
     pub(super) k: usize,
     pub(super) profile: MmaProfile,
-    blocks: Blocks,
+    /// Decoded spans, in parts that follow each other along K; none if the profile is
+    /// outside the fast path's proof.
+    pub(super) parts: Vec<Part>,
 }
 
-/// Decoded blocks, in parts that follow each other along K.
-pub(in crate::isa::mma) enum Blocks {
-    /// Blocks of eight products.
-    Eight(Vec<Decoded<8>>),
-    /// Blocks of sixteen products.
-    Sixteen(Vec<Decoded<16>>),
-    /// The profile is outside the fast path's proof.
-    Scalar,
-}
-
-/// A stretch of 16 blocks of K of all rows, decoded: parts are independent, so
-/// threads can share the work.
-pub struct Part(Kind);
-
-enum Kind {
-    Eight(Decoded<8>),
-    Sixteen(Decoded<16>),
-}
-
-/// Blocks of K in a part.
-const PART: usize = 16;
-
-/// Decoded blocks of all rows.
-pub(in crate::isa::mma) struct Decoded<const N: usize> {
-    /// Block-major: all rows of the first block of K come first.
-    pub(super) blocks: Vec<RowBlock<N>>,
-    /// For each block of K, the exponents of its nonzero values in all rows.
+/// Sixteen spans of K of all rows, decoded: parts are independent, so threads can
+/// share the work.
+pub struct Part {
+    /// Span-major: all rows of the first span of K come first.
+    pub(super) spans: Vec<RowSpan>,
+    /// For each span of K, the exponents of its nonzero values in all rows.
     pub(super) reaches: Vec<Option<Reach>>,
 }
 
-impl<const N: usize> Decoded<N> {
-    /// No infinity, no NaN.
-    pub(super) fn finite(&self) -> bool {
-        self.reaches.iter().flatten().all(|reach| reach.largest < 128)
+/// Spans of K in a part.
+const PART: usize = 16;
+
+impl Part {
+    /// No exponent is above [`LARGEST_FACTOR_EXPONENT`].
+    pub(super) fn ordinary(&self) -> bool {
+        self.reaches.iter().flatten().all(|reach| reach.largest <= LARGEST_FACTOR_EXPONENT)
     }
 }
 
@@ -70,97 +54,88 @@ impl<'a> Undecoded<'a> {
         Self { codes, k, profile: *profile }
     }
 
-    /// Length of a block, if the proof in `kernel` holds for the profile, as it does
-    /// for every bf16 profile.
-    fn block_length(&self) -> Option<usize> {
-        let fraction_bits = 23 + i32::from(self.profile.neab);
-        let proven = self.profile.rounding == Rounding::TowardZeroF32
-            && (23..=25).contains(&fraction_bits)
-            && self.profile.min_alignment_exponent <= -126
-            && matches!(self.profile.n_fma, 8 | 16);
-        proven.then_some(usize::from(self.profile.n_fma))
-    }
-
-    /// Number of parts.
+    /// Number of parts; none if the proof in `kernel` does not hold for the profile, as it
+    /// does for every bf16 profile.
     pub(in crate::isa::mma) fn parts(&self) -> usize {
-        self.block_length().map_or(0, |n| self.k.div_ceil(n * PART))
+        if proven(&self.profile).is_some() { self.k.div_ceil(SPAN * PART) } else { 0 }
     }
 
     /// Decodes one part; compiled for the caller's instruction set.
     #[inline(always)]
     pub(in crate::isa::mma) fn part(&self, index: usize) -> Part {
-        Part(match self.block_length() {
-            Some(8) => Kind::Eight(self.decode(index)),
-            Some(_) | None => Kind::Sixteen(self.decode(index)),
-        })
-    }
-
-    #[inline(always)]
-    fn decode<const N: usize>(&self, index: usize) -> Decoded<N> {
         let (codes, k) = (self.codes, self.k);
         let fraction_bits = (23 + i32::from(self.profile.neab)) as u32;
         let first = index * PART;
-        let (m, count) = (codes.len() / k, PART.min(k.div_ceil(N) - first));
-        let mut blocks = vec![RowBlock::EMPTY; count * m];
+        let (m, count) = (codes.len() / k, PART.min(k.div_ceil(SPAN) - first));
+        let mut spans = vec![RowSpan::EMPTY; count * m];
         let mut reaches = Vec::with_capacity(count);
-        for (index, blocks) in blocks.chunks_exact_mut(m.max(1)).enumerate() {
-            let start = (first + index) * N;
+        for (index, spans) in spans.chunks_exact_mut(m.max(1)).enumerate() {
+            let start = (first + index) * SPAN;
             let mut reach = None;
-            for (block, row) in blocks.iter_mut().zip(codes.chunks_exact(k)) {
+            for (span, row) in spans.iter_mut().zip(codes.chunks_exact(k)) {
                 if let Some(codes) = row[start..].first_chunk() {
-                    block.decode(codes, fraction_bits);
+                    span.decode(codes, fraction_bits);
                 } else {
-                    let mut codes = [Bf16::ZERO; N];
+                    let mut codes = [Bf16::ZERO; SPAN];
                     codes[..k - start].copy_from_slice(&row[start..]);
-                    block.decode(&codes, fraction_bits);
+                    span.decode(&codes, fraction_bits);
                 }
-                reach = Reach::join(reach, block.reach);
+                reach = Reach::join(reach, span.reach);
             }
             reaches.push(reach);
         }
-        Decoded { blocks, reaches }
+        Part { spans, reaches }
     }
 
     /// The rows of all parts, in order.
     pub(in crate::isa::mma) fn assemble(self, parts: Vec<Part>) -> Rows<'a> {
-        let (mut eight, mut sixteen) = (Vec::new(), Vec::new());
-        for part in parts {
-            match part.0 {
-                Kind::Eight(part) => eight.push(part),
-                Kind::Sixteen(part) => sixteen.push(part),
-            }
-        }
-        let blocks = match self.block_length() {
-            Some(8) => Blocks::Eight(eight),
-            Some(_) => Blocks::Sixteen(sixteen),
-            None => Blocks::Scalar,
-        };
-        Rows { codes: self.codes, k: self.k, profile: self.profile, blocks }
+        Rows { codes: self.codes, k: self.k, profile: self.profile, parts }
     }
 }
 
-/// One row's part of one block of K.
+/// Products in a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Block {
+    Eight,
+    Sixteen,
+}
+
+/// Length of a block, if the proof in `kernel` holds for the profile.
+fn proven(profile: &MmaProfile) -> Option<Block> {
+    let fraction_bits = 23 + i32::from(profile.neab);
+    let block = match profile.n_fma {
+        8 => Block::Eight,
+        16 => Block::Sixteen,
+        _ => return None,
+    };
+    let proven = profile.rounding == Rounding::TowardZeroF32
+        && (23..=25).contains(&fraction_bits)
+        && profile.min_alignment_exponent <= -126;
+    proven.then_some(block)
+}
+
+/// One row's part of one span of K.
 #[derive(Clone)]
 #[repr(C, align(16))]
-pub(in crate::isa::mma) struct RowBlock<const N: usize> {
+pub(super) struct RowSpan {
     /// The values.
-    pub(super) values: [f32; N],
-    /// How far each exponent lies below the largest, in four equal bytes, one for
-    /// each vector of a panel; [`NO_PRODUCT`] for a zero.
-    pub(super) deficits: [[u8; 4]; N],
+    pub(super) values: [f32; SPAN],
+    /// Heights of the exponents (see [`SURFACE`]), in four equal bytes, one for each
+    /// vector of a panel; [`ZERO_HEIGHT`] for a zero. Of no use in an odd span.
+    pub(super) heights: [[u8; 4]; SPAN],
     /// Exponents of the nonzero values.
     pub(super) reach: Option<Reach>,
     pub(super) kind: RowKind,
 }
 
-/// What the kernel may do with a block.
+/// What the kernel may do with a span.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum RowKind {
     /// Use the lanes if the rest of the bounds hold.
     Ordinary,
     /// All values are zero: accumulators stay as they are.
     Zero,
-    /// Infinite or NaN values, or a sum that could leave `i32`: scalar text.
+    /// Infinite, NaN or very large values, or a sum that could leave `i32`: scalar text.
     Odd,
 }
 
@@ -196,19 +171,24 @@ impl Rows<'_> {
         out.len() * k.div_ceil(n_fma)
     }
 
-    pub(in crate::isa::mma) fn blocks(&self) -> &Blocks {
-        &self.blocks
+    /// Length of a block if the lanes may be used.
+    pub(super) fn block(&self) -> Option<Block> {
+        proven(&self.profile)
     }
 }
 
-impl<const N: usize> RowBlock<N> {
-    const EMPTY: Self =
-        Self { values: [0.0; N], deficits: [[NO_PRODUCT; 4]; N], reach: None, kind: RowKind::Zero };
+impl RowSpan {
+    const EMPTY: Self = Self {
+        values: [0.0; SPAN],
+        heights: [[ZERO_HEIGHT; 4]; SPAN],
+        reach: None,
+        kind: RowKind::Zero,
+    };
 
     #[inline(always)]
-    fn decode(&mut self, codes: &[Bf16; N], fraction_bits: u32) {
+    fn decode(&mut self, codes: &[Bf16; SPAN], fraction_bits: u32) {
         // Loops over arrays of one type, which vectorise.
-        let mut fields = [0u16; N];
+        let mut fields = [0u16; SPAN];
         for (field, code) in fields.iter_mut().zip(codes) {
             *field = biased_exponent(code.0);
         }
@@ -226,15 +206,15 @@ impl<const N: usize> RowBlock<N> {
         for (value, code) in self.values.iter_mut().zip(codes) {
             *value = f32::from_bits(u32::from(code.0) << 16);
         }
-        for (deficits, field) in self.deficits.iter_mut().zip(fields) {
-            let below = u32::from(deficit(largest, field));
-            *deficits = (below | below << 8 | below << 16 | below << 24).to_le_bytes();
+        for (heights, field) in self.heights.iter_mut().zip(fields) {
+            let height = u32::from(height(field));
+            *heights = (height | height << 8 | height << 16 | height << 24).to_le_bytes();
         }
         self.reach = Reach::of_biased(least.wrapping_add(1), largest);
         // One significand well below its maximum makes any sum fit: 15 · 255 + 128 + 23
         // is less than `sum_fits` allows for F = 25.
         let fits = least_fraction < 24 || sum_fits(significands(codes), fraction_bits);
-        self.kind = if largest == 255 || !fits {
+        self.kind = if largest > LARGEST_FACTOR_FIELD || !fits {
             RowKind::Odd
         } else if largest == 0 {
             RowKind::Zero
@@ -242,6 +222,13 @@ impl<const N: usize> RowBlock<N> {
             RowKind::Ordinary
         };
     }
+}
+
+/// Height of a biased exponent up to [`LARGEST_FACTOR_FIELD`]; of no use above.
+#[inline(always)]
+fn height(field: u16) -> u16 {
+    let height = field.wrapping_add(const { SURFACE as u16 }) & 0xff;
+    if field == 0 { u16::from(ZERO_HEIGHT) } else { height }
 }
 
 /// Sum of the significands, 128 to 255 for a normal number.
@@ -254,7 +241,8 @@ fn significands(codes: &[Bf16]) -> u64 {
     codes.iter().map(|code| significand(code.0)).sum()
 }
 
-/// True if the sum of a block stays in `i32`: at most `2^31 − 128`.
+/// True if the sum of a block of these significands stays in `i32`: at most
+/// `2^31 − 128`. For a span of two blocks it asks more than it must.
 ///
 /// A term is at most `sig_a · 255 / 2^14` in units of `2^e_max`, the accumulator
 /// below 2. For F = 25 only sixteen nearly maximal significands exceed this; for

@@ -38,10 +38,9 @@ pub(super) trait Vector<const L: usize>: Copy {
     fn load_bytes(bytes: &[[u8; 4]; L]) -> Self::Bytes;
     /// The same four bytes in every lane.
     fn splat_bytes(bytes: [u8; 4]) -> Self::Bytes;
-    /// Sums that stop at 255.
-    fn saturating_sum(a: Self::Bytes, b: Self::Bytes) -> Self::Bytes;
-    fn smaller_bytes(a: Self::Bytes, b: Self::Bytes) -> Self::Bytes;
-    fn minus_bytes(a: Self::Bytes, b: Self::Bytes) -> Self::Bytes;
+    /// Differences that stop at zero.
+    fn saturating_difference(a: Self::Bytes, b: Self::Bytes) -> Self::Bytes;
+    fn larger_bytes(a: Self::Bytes, b: Self::Bytes) -> Self::Bytes;
     /// Byte `V` of every lane as an exponent field, other bits zero.
     fn byte_as_exponent<const V: usize>(bytes: Self::Bytes) -> Self::Ints;
 }
