@@ -254,12 +254,12 @@ impl Listing {
         }
     }
 
-    /// What the library is asked for: its first choice.
+    /// What the library is asked for.
     pub(super) fn preference(&self, choice: Choice) -> Preference {
         Preference {
             reduction_scheme_mask: choice.reduction_scheme_mask(),
             workspace_bytes: self.workspace_bytes,
-            candidates: 1,
+            candidates: choice.candidates(),
         }
     }
 

@@ -51,6 +51,15 @@ impl Choice {
         }
     }
 
+    /// How many candidates a listing's user asks for; the first that is listed is taken.
+    /// What the library prefers is one.
+    pub fn candidates(self) -> usize {
+        match self {
+            Self::Unsplit => 32,
+            Self::Stock => 1,
+        }
+    }
+
     /// `CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK`, if it is set: 0 forbids split-K.
     pub fn reduction_scheme_mask(self) -> Option<u32> {
         match self {

@@ -5,28 +5,24 @@
 //! An algorithm is listed only if everything compared was equal: outputs and binary32
 //! accumulators with the emulator's, outputs with those of a second launch.
 
+mod bench;
 mod expected;
 mod operands;
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 
-use cudarc::driver::{CudaSlice, CudaStream, DeviceRepr};
-use rayon::prelude::*;
+use cudarc::driver::CudaStream;
 
 use super::cublaslt::{Candidate, Library, Shape};
 use super::environment::Device;
-use super::fault::device_error;
-use super::memory;
 use crate::engine::EngineError;
-use crate::num::{Bf16, F32};
 use crate::recipe::Recipe;
 use crate::recipe::catalog::listing::{self, Attributes, Compared, Run};
 use crate::recipe::catalog::{Choice, Preference};
 use crate::recipe::gemm::Walk;
-use crate::recipe::split_k::Slices;
 
+use bench::Bench;
 pub use operands::DESCRIPTION;
 
 /// A weight whose products are surveyed.
@@ -80,19 +76,27 @@ impl Survey {
         Ok(Self { library, stream, walk, workspace_bytes, max_m })
     }
 
-    /// What the library chooses for every number of rows: runs of equal attributes,
-    /// with the algorithm at both ends of each.
-    fn ask(&self, choice: Choice, n: usize, k: usize) -> Result<Vec<Asked>, EngineError> {
+    /// What the library chooses for every number of rows, but for algorithms that were
+    /// refused: runs of equal attributes, with the algorithm at both ends of each.
+    fn ask(
+        &self,
+        choice: Choice,
+        (n, k): (usize, usize),
+        refused: &[Attributes],
+    ) -> Result<Vec<Asked>, EngineError> {
         let preference = Preference {
             reduction_scheme_mask: choice.reduction_scheme_mask(),
             workspace_bytes: self.workspace_bytes,
-            candidates: 1,
+            candidates: if refused.is_empty() { 1 } else { choice.candidates() },
         };
         let mut runs: Vec<Asked> = Vec::new();
         for m in 1..=self.max_m {
             let candidates = self.library.candidates(PHASE, Shape { m, n, k }, preference)?;
-            let Some(candidate) = candidates.into_iter().next() else { continue };
-            let attributes = Attributes::from(&candidate.descriptor);
+            let of = |candidate: &Candidate| Attributes::from(&candidate.descriptor);
+            let mut candidates = candidates.into_iter();
+            let first = candidates.find(|candidate| !refused.contains(&of(candidate)));
+            let Some(candidate) = first else { continue };
+            let attributes = of(&candidate);
             match runs.last_mut() {
                 Some(run) if run.attributes == attributes && run.last.m + 1 == m => {
                     run.last = Place { m, candidate };
@@ -117,26 +121,53 @@ impl Survey {
         let mut algorithms: Vec<(Attributes, Option<Recipe>, Compared)> = Vec::new();
         let mut chosen = HashMap::new();
         for choice in Choice::ALL {
-            let runs = self.ask(choice, n, k)?;
-            for run in &runs {
-                let known = algorithms.iter().position(|(known, ..)| *known == run.attributes);
-                let index = known.unwrap_or_else(|| {
-                    let recipe = run.attributes.claimed_recipe(k as u64);
-                    algorithms.push((run.attributes, recipe, Compared::default()));
-                    algorithms.len() - 1
-                });
-                let (_, recipe, compared) = &mut algorithms[index];
-                let Some(recipe) = *recipe else { continue };
-                for place in [&run.first, &run.last] {
-                    if !compared.m.contains(&(place.m as u64)) {
-                        bench.compare(&mut self.library, place, recipe, compared)?;
-                        compared.m.push(place.m as u64);
-                    }
+            let mut refused: Vec<Attributes> = Vec::new();
+            let runs = loop {
+                let runs = self.ask(choice, (n, k), &refused)?;
+                self.compare(&mut bench, &runs, &mut algorithms)?;
+                let listed = |run: &Asked| {
+                    let same = |(known, recipe, compared): &&(_, Option<Recipe>, Compared)| {
+                        *known == run.attributes && recipe.is_some() && compared.differing == 0
+                    };
+                    algorithms.iter().any(|algorithm| same(&algorithm))
+                };
+                let more: Vec<_> =
+                    runs.iter().filter(|run| !listed(run)).map(|run| run.attributes).collect();
+                // Where the library's own choice is asked for, there is no second one.
+                if more.is_empty() || choice.candidates() == 1 {
+                    break runs;
                 }
-            }
+                refused.extend(more);
+            };
             chosen.insert(choice, runs);
         }
         Ok(list(weight, algorithms, &chosen))
+    }
+
+    /// Compares the algorithms of some runs at both ends of each.
+    fn compare(
+        &mut self,
+        bench: &mut Bench,
+        runs: &[Asked],
+        algorithms: &mut Vec<(Attributes, Option<Recipe>, Compared)>,
+    ) -> Result<(), EngineError> {
+        for run in runs {
+            let known = algorithms.iter().position(|(known, ..)| *known == run.attributes);
+            let index = known.unwrap_or_else(|| {
+                let recipe = run.attributes.claimed_recipe(bench.k as u64);
+                algorithms.push((run.attributes, recipe, Compared::default()));
+                algorithms.len() - 1
+            });
+            let (_, recipe, compared) = &mut algorithms[index];
+            let Some(recipe) = *recipe else { continue };
+            for place in [&run.first, &run.last] {
+                if !compared.m.contains(&(place.m as u64)) {
+                    bench.compare(&mut self.library, place, recipe, compared)?;
+                    compared.m.push(place.m as u64);
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -194,128 +225,6 @@ fn list(
         stock,
     };
     Surveyed { shape, refused }
-}
-
-/// Operands of one weight on the GPU, and what the emulator says of them.
-struct Bench {
-    stream: Arc<CudaStream>,
-    walk: Walk,
-    n: usize,
-    k: usize,
-    pool: Vec<Bf16>,
-    weight: Vec<Bf16>,
-    x: CudaSlice<Bf16>,
-    on_device: CudaSlice<Bf16>,
-    /// Raw sums of the pool's rows, by recipe.
-    expected: HashMap<Recipe, Vec<F32>>,
-}
-
-impl Bench {
-    fn new(
-        stream: &Arc<CudaStream>,
-        walk: Walk,
-        max_m: usize,
-        n: usize,
-        k: usize,
-    ) -> Result<Self, EngineError> {
-        let pool = operands::activations(k);
-        let rows = pool.chunks_exact(k).cycle().take(max_m);
-        let x: Vec<Bf16> = rows.flatten().copied().collect();
-        let weight: Vec<Bf16> =
-            (0..n).into_par_iter().flat_map_iter(|row| operands::weight_row(row, k)).collect();
-        Ok(Self {
-            x: memory::upload(stream, PHASE, &x)?,
-            on_device: memory::upload(stream, PHASE, &weight)?,
-            stream: Arc::clone(stream),
-            walk,
-            n,
-            k,
-            pool,
-            weight,
-            expected: HashMap::new(),
-        })
-    }
-
-    /// Launches an algorithm and adds to what was compared of it.
-    fn compare(
-        &mut self,
-        library: &mut Library,
-        place: &Place,
-        recipe: Recipe,
-        compared: &mut Compared,
-    ) -> Result<(), EngineError> {
-        let (m, n, k) = (place.m, self.n, self.k);
-        if !self.expected.contains_key(&recipe) {
-            let slices = slices_of(recipe, k)?;
-            let sums = expected::sums(&self.walk, &self.pool, &self.weight, k, slices.ranges());
-            self.expected.insert(recipe, sums);
-        }
-        let sums = &self.expected[&recipe];
-        let shape = Shape { m, n, k };
-        let x = self.x.slice(0..m * k);
-        let mut launch_bf16 = || -> Result<CudaSlice<Bf16>, EngineError> {
-            library.multiply(PHASE, shape, &place.candidate, &x, &self.on_device)
-        };
-        let (first, again) = (launch_bf16()?, launch_bf16()?);
-        let raw: CudaSlice<u32> =
-            library.multiply(PHASE, shape, &place.candidate, &x, &self.on_device)?;
-        for rows in compared_rows(m, n) {
-            let range = rows.start * n..rows.end * n;
-            let first: Vec<Bf16> = copy(&self.stream, &first, &range)?;
-            let again: Vec<Bf16> = copy(&self.stream, &again, &range)?;
-            let raw: Vec<u32> = copy(&self.stream, &raw, &range)?;
-            let differing: usize = (0..rows.len())
-                .into_par_iter()
-                .map(|row| {
-                    let pooled = (rows.start + row) % operands::POOL;
-                    let expected = &sums[pooled * n..(pooled + 1) * n];
-                    let own = row * n..(row + 1) * n;
-                    let columns = expected.iter().zip(&first[own.clone()]);
-                    let others = again[own.clone()].iter().zip(&raw[own]);
-                    columns
-                        .zip(others)
-                        .map(|((&sum, &first), (&again, &raw))| {
-                            usize::from(first != Bf16::round(sum))
-                                + usize::from(again != first)
-                                + usize::from(raw != sum.0)
-                        })
-                        .sum::<usize>()
-                })
-                .sum();
-            let count = range.len() as u64;
-            compared.outputs += count;
-            compared.accumulators += count;
-            compared.repeated += count;
-            compared.differing += differing as u64;
-        }
-        Ok(())
-    }
-}
-
-/// Rows of a product that are brought back: all of a few, else both ends.
-fn compared_rows(m: usize, n: usize) -> Vec<Range<usize>> {
-    // 32 rows of the widest products are 39 MB a launch.
-    let ends = if n > 1 << 15 { 16 } else { 64 };
-    let first = m.min(ends);
-    let last = first.max(m.saturating_sub(ends));
-    [0..first, last..m].into_iter().filter(|rows| !rows.is_empty()).collect()
-}
-
-fn slices_of(recipe: Recipe, k: usize) -> Result<Slices, EngineError> {
-    let refused = |reason: String| EngineError::Refused { step: PHASE.into(), reason };
-    let slices = Slices::of(recipe, k).map_err(|error| refused(error.to_string()))?;
-    slices.ok_or_else(|| refused(format!("{recipe} is no recipe of a product")))
-}
-
-fn copy<T: DeviceRepr>(
-    stream: &Arc<CudaStream>,
-    from: &CudaSlice<T>,
-    range: &Range<usize>,
-) -> Result<Vec<T>, EngineError> {
-    let view = from.slice(range.clone());
-    let host = stream.clone_dtoh(&view).map_err(device_error(PHASE, "cuMemcpyDtoH"))?;
-    stream.synchronize().map_err(device_error(PHASE, "cuStreamSynchronize"))?;
-    Ok(host)
 }
 
 const PHASE: &str = "survey";

@@ -78,5 +78,6 @@ fn hash(stream: u64, row: usize, column: usize) -> u64 {
     x ^ x >> 31
 }
 
-const FAMILIES: usize = 6;
+/// Families of rows.
+pub(super) const FAMILIES: usize = 6;
 const SIGN: u16 = 0x8000;
