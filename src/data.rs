@@ -36,7 +36,16 @@ pub const KERNEL_SETS: &str = include_str!("../kernels/measured.json");
 /// Dispatch catalogues by id.
 pub const CATALOGS: &[(&str, &str)] = &[
     ("h200-cublaslt-13.1", include_str!("../catalogs/h200-cublaslt-13.1.json")),
+    (
+        "h200-cublaslt-13.1-qwen3-0.6b",
+        include_str!("../catalogs/h200-cublaslt-13.1-qwen3-0.6b.json"),
+    ),
+    (
+        "h200-cublaslt-13.1-qwen3-1.7b",
+        include_str!("../catalogs/h200-cublaslt-13.1-qwen3-1.7b.json"),
+    ),
     ("h200-cublaslt-13.1-qwen3-4b", include_str!("../catalogs/h200-cublaslt-13.1-qwen3-4b.json")),
+    ("h200-cublaslt-13.1-qwen3-8b", include_str!("../catalogs/h200-cublaslt-13.1-qwen3-8b.json")),
 ];
 
 /// Looks a kernel source up by its file name.

@@ -43,9 +43,9 @@ fn refuses_what_it_does_not_understand() {
         assert!(error.contains(words), "{error}");
     }
     let unknown = Catalog::by_id("t4").unwrap_err().to_string();
-    assert_eq!(
-        unknown,
-        "no dispatch catalogue t4; known: h200-cublaslt-13.1, h200-cublaslt-13.1-qwen3-4b"
+    assert!(
+        unknown.starts_with("no dispatch catalogue t4; known: h200-cublaslt-13.1, "),
+        "{unknown}"
     );
 }
 
