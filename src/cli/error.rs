@@ -1,6 +1,7 @@
 //! Failures of commands: a sentence, an exit code, and a hint where there is one.
 
 use crate::engine::EngineError;
+use crate::engine::device::Unfit;
 use crate::engine::generate::GenerateError;
 use crate::model::{Kind, ModelError};
 use crate::plan::PlanError;
@@ -111,6 +112,22 @@ impl From<EngineError> for Failure {
     }
 }
 
+impl From<Unfit> for Failure {
+    fn from(error: Unfit) -> Self {
+        let hint = match error {
+            Unfit::Profile { .. } => EMULATOR,
+            Unfit::Memory { .. } => {
+                "fewer --max-new-tokens, a smaller model, or --engine emulator, which runs on the \
+                 CPU with the same bits"
+            }
+        };
+        Self::new(Exit::Incomplete, error.to_string()).hint(hint)
+    }
+}
+
+/// What to do without a GPU that can be used.
+pub(super) const EMULATOR: &str = "`--engine emulator` runs on the CPU with the same bits";
+
 impl From<GenerateError> for Failure {
     fn from(error: GenerateError) -> Self {
         match error {
@@ -126,5 +143,37 @@ impl From<GenerateError> for Failure {
             | GenerateError::TokenRange { .. }
             | GenerateError::Context { .. } => Self::new(Exit::Usage, error.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::device::{Footprint, profile_of};
+    use crate::recipe::catalog::Catalog;
+
+    #[test]
+    fn what_a_gpu_cannot_do_is_incomplete_and_says_what_would_help() {
+        let unknown = profile_of("NVIDIA L40S", (8, 9)).unwrap_err();
+        let small = Footprint { weights: 2, ..Footprint::default() }.check(1).unwrap_err();
+        for (unfit, hint) in [(unknown, "--engine emulator"), (small, "fewer --max-new-tokens")] {
+            let failure = Failure::from(unfit.clone());
+            assert_eq!((failure.exit.code(), failure.message), (5, unfit.to_string()));
+            assert!(failure.hint.unwrap().contains(hint));
+        }
+    }
+
+    #[test]
+    fn a_catalogue_of_other_versions_is_incomplete() {
+        let catalog = Catalog::by_id("h200-cublaslt-13.1").unwrap();
+        let reason = catalog.covers("NVIDIA H200", "13.0", "130200").unwrap_err();
+        let refused = EngineError::Refused { step: "environment".into(), reason };
+        let failure = Failure::from(refused);
+        assert_eq!(failure.exit.code(), 5);
+        assert_eq!(
+            failure.message,
+            "environment: cuBLASLt is \"130200\"; catalogue h200-cublaslt-13.1 was measured with \
+             130100"
+        );
     }
 }

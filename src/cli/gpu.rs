@@ -2,7 +2,7 @@
 
 use super::Exit;
 use super::basis::Basis;
-use super::error::Failure;
+use super::error::{EMULATOR, Failure};
 use super::produce::{Made, Sequence, Work};
 use crate::engine::cuda::{CudaEngine, Device, Environment as Found, EnvironmentError};
 use crate::engine::generate::Generation;
@@ -40,14 +40,11 @@ pub(super) fn describe() -> String {
 
 /// Does the work on the GPU.
 pub(super) fn produce(work: &Work<'_>) -> Result<Made, Failure> {
-    let no_gpu = |error: EnvironmentError| {
-        Failure::new(Exit::Incomplete, error.to_string())
-            .hint("`--engine emulator` runs on the CPU with the same bits")
-    };
+    let no_gpu =
+        |error: EnvironmentError| Failure::new(Exit::Incomplete, error.to_string()).hint(EMULATOR);
     let device = Device::open().map_err(no_gpu)?;
     let basis = work.basis;
-    let refused =
-        |error| Failure::from(error).hint("`--engine emulator` runs on the CPU with the same bits");
+    let refused = |error| Failure::from(error).hint(EMULATOR);
     let mut engine =
         CudaEngine::new(&device, basis.catalog.clone(), basis.stack.choice(), work.positions())
             .map_err(refused)?;

@@ -6,6 +6,7 @@
 pub mod batch;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+pub mod device;
 pub mod emulator;
 pub mod generate;
 pub mod heads;

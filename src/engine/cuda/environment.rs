@@ -11,6 +11,7 @@ use cudarc::driver::{CudaContext, CudaStream, DriverError, sys::CUresult};
 use cudarc::{cublaslt, driver, nvrtc};
 
 use crate::data::{NVRTC_OPTIONS, kernel_digests};
+use crate::engine::device::{Unfit, profile_of};
 use crate::num::Digest;
 
 /// Why the CUDA engine cannot start here.
@@ -29,16 +30,9 @@ pub enum EnvironmentError {
         /// The library.
         library: &'static str,
     },
-    /// The GPU is of another architecture than the profile describes.
-    #[error("this GPU is {name} (sm_{major}{minor}); the profile h200 needs sm_90")]
-    WrongGpu {
-        /// The GPU's name.
-        name: String,
-        /// Compute capability, before the point.
-        major: i32,
-        /// Compute capability, after the point.
-        minor: i32,
-    },
+    /// The GPU cannot do what is asked.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
     /// A query failed.
     #[error("{call} failed: {reason}")]
     Query {
@@ -128,9 +122,7 @@ fn describe(context: &CudaContext) -> Result<Environment, EnvironmentError> {
     let gpu = context.name().map_err(|e| query("cuDeviceGetName", &e))?;
     let (major, minor) =
         context.compute_capability().map_err(|e| query("cuDeviceGetAttribute", &e))?;
-    if (major, minor) != (9, 0) {
-        return Err(EnvironmentError::WrongGpu { name: gpu, major, minor });
-    }
+    profile_of(&gpu, (major, minor))?;
     let mut cuda = 0;
     // SAFETY: the driver was found, and writes one int.
     let status = unsafe { driver::sys::cuDriverGetVersion(&raw mut cuda) };
@@ -197,10 +189,6 @@ mod tests {
             (
                 EnvironmentError::MissingLibrary { library: "libnvrtc" },
                 "libnvrtc not found: it cannot be loaded",
-            ),
-            (
-                EnvironmentError::WrongGpu { name: "NVIDIA L40S".into(), major: 8, minor: 9 },
-                "this GPU is NVIDIA L40S (sm_89); the profile h200 needs sm_90",
             ),
         ];
         for (error, sentence) in cases {

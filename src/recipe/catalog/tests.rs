@@ -13,12 +13,16 @@ fn every_shipped_catalogue_is_well_formed() {
     }
     let catalog = Catalog::by_id("h200-cublaslt-13.1").unwrap();
     assert_eq!(catalog.covers("NVIDIA H200", "13.0", "130100"), Ok(()));
-    for (gpu, nvrtc, library, named) in [
-        ("NVIDIA H100", "13.0", "130100", "NVIDIA H100"),
-        ("NVIDIA H200", "13.1", "130100", "13.1"),
-        ("NVIDIA H200", "13.0", "+130100", "+130100"),
+    let measured = "; catalogue h200-cublaslt-13.1 was measured with ";
+    for (gpu, nvrtc, library, found, known) in [
+        ("NVIDIA H100", "13.0", "130100", "the GPU is \"NVIDIA H100\"", "NVIDIA H200"),
+        ("NVIDIA H200", "13.1", "130100", "NVRTC is \"13.1\"", "13.0"),
+        ("NVIDIA H200", "13.0", "130200", "cuBLASLt is \"130200\"", "130100"),
+        ("NVIDIA H200", "13.0", "+130100", "cuBLASLt is \"+130100\"", "130100"),
+        ("NVIDIA H100", "13.1", "130200", "the GPU is \"NVIDIA H100\"", "NVIDIA H200"),
     ] {
-        assert!(catalog.covers(gpu, nvrtc, library).unwrap_err().contains(named));
+        let sentence = catalog.covers(gpu, nvrtc, library).unwrap_err();
+        assert_eq!(sentence, format!("{found}{measured}{known}"));
     }
     assert_eq!(catalog.preference(Choice::Unsplit).unwrap().reduction_scheme_mask, Some(0));
     assert_eq!(catalog.preference(Choice::Stock), None);
