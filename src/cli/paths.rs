@@ -41,6 +41,11 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(path).map_err(|error| failed(path, &error))
 }
 
+/// Requires that a file named on the command line can be opened.
+pub(super) fn openable(path: &Path) -> Result<(), Failure> {
+    File::open(path).map(drop).map_err(|error| failed(path, &error))
+}
+
 /// Reads a file named on the command line, or standard input if it is named `-`.
 pub(super) fn read_or_stdin(path: &Path) -> Result<Vec<u8>, Failure> {
     if path != Path::new("-") {

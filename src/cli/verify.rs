@@ -1,5 +1,7 @@
 //! `attest verify`: transcript → report.
 
+mod several;
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -26,8 +28,11 @@ use crate::verify::{Anchor, Claim, Request, Verified, verify};
 /// Arguments of `attest verify`.
 #[derive(ClapArgs, Debug)]
 pub(super) struct Args {
-    /// The transcript; `-` reads it from standard input.
-    transcript: PathBuf,
+    /// The transcript; `-` reads it from standard input. Several are verified one
+    /// after the other; the exit code is that of the worst verdict, in the order
+    /// MALFORMED, UNTRUSTED, MISMATCH, INCOMPLETE, VERIFIED.
+    #[arg(required = true, value_name = "TRANSCRIPT")]
+    transcripts: Vec<PathBuf>,
     /// Model name or folder [default: the name in the transcript, looked up in
     /// $ATTEST_MODELS and in the Hugging Face cache].
     #[arg(long)]
@@ -71,40 +76,73 @@ pub(super) fn parse_hex(text: &str) -> Result<Nonce, String> {
     hex::decode(text).map(Nonce).map_err(|error| error.to_string())
 }
 
-/// Verifies and prints the report.
+/// Verifies and prints the report, or several reports.
 pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
-    let file = paths::read_or_stdin(&args.transcript)?;
-    let trust = trust_store(args)?;
-    let store = trust.as_ref().map(|trust| &trust.store);
-    let anchor = match store {
-        Some(store) => Anchor::Store(store),
-        None if args.insecure_accept_any_key => {
-            output.note("warning: any key is accepted; this shows nothing about who signed");
-            Anchor::Anyone
-        }
-        None => Anchor::Nothing,
-    };
+    let [path] = &args.transcripts[..] else { return several::run(args, output) };
+    let file = paths::read_or_stdin(path)?;
+    let checker = Checker::new(args, output)?;
     if args.dry_run {
-        return dry_run::run(args, file, anchor, output);
+        return dry_run::run(args, file, checker.anchor(), output);
     }
-    let remembered = Remembered::open(args.trust_cache, output);
-    let mut progress = output.progress("re-executing");
-    let done = verify(Request {
-        file,
-        anchor,
-        nonce: args.nonce(),
-        simd: Simd::detect(),
-        open_model: &|manifest: &ModelManifest| {
-            Ok(Content::open(&folder(args, manifest)?)?.with_cache(remembered.cache()))
-        },
-        progress: &mut |now| progress.show(&Status::of(now)),
-    });
-    drop(progress);
-    remembered.save(output);
-    let by = Verifier::describe(trust.as_ref())?;
-    output.result(&json(&done, &by)?, &text(&done, &by));
-    hints(args, store.is_some(), &done.report, output);
-    Ok(done.report.verdict().into())
+    let checked = checker.check(file)?;
+    checker.remembered.save(output);
+    output.result(&checked.json, &checked.text);
+    hints(args, checker.trust.is_some(), &checked.report, output);
+    Ok(checked.report.verdict().into())
+}
+
+/// What one transcript or several are checked with.
+struct Checker<'a> {
+    args: &'a Args,
+    output: &'a Output,
+    trust: Option<Trust>,
+    remembered: Remembered,
+}
+
+/// A report, as it is printed.
+struct Checked {
+    report: Report,
+    json: serde_json::Value,
+    text: String,
+}
+
+impl<'a> Checker<'a> {
+    fn new(args: &'a Args, output: &'a Output) -> Result<Self, Failure> {
+        let trust = trust_store(args)?;
+        if args.insecure_accept_any_key {
+            output.note("warning: any key is accepted; this shows nothing about who signed");
+        }
+        // A dry run hashes nothing.
+        let remembered = Remembered::open(args.trust_cache, output);
+        Ok(Self { args, output, trust, remembered })
+    }
+
+    fn anchor(&self) -> Anchor<'_> {
+        match &self.trust {
+            Some(trust) => Anchor::Store(&trust.store),
+            None if self.args.insecure_accept_any_key => Anchor::Anyone,
+            None => Anchor::Nothing,
+        }
+    }
+
+    fn check(&self, file: Vec<u8>) -> Result<Checked, Failure> {
+        let mut progress = self.output.progress("re-executing");
+        let done = verify(Request {
+            file,
+            anchor: self.anchor(),
+            nonce: self.args.nonce(),
+            simd: Simd::detect(),
+            open_model: &|manifest: &ModelManifest| {
+                let folder = folder(self.args, manifest)?;
+                Ok(Content::open(&folder)?.with_cache(self.remembered.cache()))
+            },
+            progress: &mut |now| progress.show(&Status::of(now)),
+        });
+        drop(progress);
+        let by = Verifier::describe(self.trust.as_ref())?;
+        let (json, text) = (json(&done, &by)?, text(&done, &by));
+        Ok(Checked { report: done.report, json, text })
+    }
 }
 
 /// What to do about a report's failures, where the command line can.

@@ -58,6 +58,9 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::{Contract, Plan, PlanBuilder, PlanError};
+    use crate::recipe::Recipe;
+    use crate::recipe::catalog::{Catalog, Choice};
 
     #[test]
     fn a_batch_holds_the_pass_and_a_token_of_every_other() {
@@ -78,5 +81,56 @@ mod tests {
             let pass = Pass { batch: Batch { passes, rows }, ..Pass::alone(0, 0, tokens) };
             assert_eq!(pass.fits_its_batch(), fits, "{passes} {rows} {tokens}");
         }
+    }
+
+    /// The plan of one product in a layer and one after it, under `native-stock`.
+    fn products(catalog: &Catalog, pass: Pass) -> Plan {
+        let mut builder = PlanBuilder::new(Contract::NativeStock(catalog), pass).unwrap();
+        let mut x = builder.embedding("embedding", 4096);
+        builder.layer(Some(0));
+        x = builder.linear("o_proj", x, "o", (2560, 4096)).unwrap();
+        builder.layer(None);
+        x = builder.last_token(x);
+        builder.linear("lm_head", x, "head", (151_936, 2560)).unwrap();
+        builder.finish()
+    }
+
+    #[test]
+    fn recipes_are_those_of_the_rows_of_the_launch() {
+        let catalog = Catalog::by_id("h200-cublaslt-13.1-qwen3-4b").unwrap();
+        let alone = products(&catalog, Pass::alone(3, 17, 1));
+        let mut differs = 0;
+        for (passes, rows) in [(1, 1), (2, 2), (3, 80), (64, 64), (241, 4096)] {
+            let pass = Pass { batch: Batch { passes, rows }, ..Pass::alone(3, 17, 1) };
+            let plan = products(&catalog, pass);
+            let of = |m, n, k| catalog.planned(Choice::Stock, (m, n, k)).unwrap();
+            let found: Vec<Recipe> = [1, 3].map(|step| plan.steps[step].recipe).into();
+            let expected = [of(rows as u64, 2560, 4096), of(passes as u64, 151_936, 2560)];
+            assert_eq!(found, expected, "{passes} passes, {rows} rows");
+            assert!(plan.steps.iter().zip([1; 4]).all(|(step, rows)| step.rows == rows));
+            // Steps are shared with a pass of the same batch only.
+            assert_eq!(alone.for_pass(pass).is_some(), passes == 1);
+            assert!(plan.for_pass(Pass { index: 4, start: 18, ..pass }).is_some());
+            differs += usize::from(found[0] != alone.steps[1].recipe);
+        }
+        assert!(differs > 0, "the test wants a recipe that depends on the rows");
+        let beyond = Pass { batch: Batch { passes: 2, rows: 4097 }, ..Pass::alone(0, 0, 4096) };
+        let mut builder = PlanBuilder::new(Contract::NativeStock(&catalog), beyond).unwrap();
+        let x = builder.embedding("embedding", 4096);
+        builder.layer(Some(0));
+        let refused = builder.linear("o_proj", x, "o", (2560, 4096)).unwrap_err();
+        assert!(matches!(refused, PlanError::Unlisted { .. }), "{refused}");
+    }
+
+    #[test]
+    fn under_native_a_batch_shares_the_steps() {
+        let mut builder = PlanBuilder::new(Contract::Native, Pass::alone(0, 0, 3)).unwrap();
+        builder.embedding("embedding", 4);
+        let plan = builder.finish();
+        let pass = Pass { batch: Batch { passes: 2, rows: 9 }, ..Pass::alone(0, 0, 3) };
+        let shared = plan.for_pass(pass).unwrap();
+        assert_eq!(shared.pass, pass);
+        assert_eq!(shared.digest(), plan.digest(), "a batch is no part of the text");
+        assert_eq!(plan.for_pass(Pass::alone(0, 0, 4)), None);
     }
 }

@@ -32,7 +32,7 @@ use sampling::{check_choices, check_rule};
 use trust::TrustStore;
 
 /// Whose signature counts.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum Anchor<'a> {
     /// The keys of a trust store.
     Store(&'a TrustStore),

@@ -31,6 +31,19 @@ impl Verdict {
         }
     }
 
+    /// The one verdict of several: the first of them in the order that decides within
+    /// a report ([`Report::verdict`]). `None` of none.
+    pub fn of_several(verdicts: impl IntoIterator<Item = Self>) -> Option<Self> {
+        let rank = |verdict: &Self| match verdict {
+            Self::Malformed => 0,
+            Self::Untrusted => 1,
+            Self::Mismatch => 2,
+            Self::Incomplete => 3,
+            Self::Verified => 4,
+        };
+        verdicts.into_iter().min_by_key(rank)
+    }
+
     /// The word as printed.
     pub fn word(self) -> &'static str {
         match self {
@@ -339,6 +352,18 @@ mod tests {
             "pass 0, step 3 lm_head (single_walk): element [0, 7] is 3f81 (1.0078125) in the \
              transcript, 3f80 (1) computed; 1 of 8 elements differ"
         );
+    }
+
+    #[test]
+    fn of_several_verdicts_the_worst_decides() {
+        use Verdict::{Incomplete, Malformed, Mismatch, Untrusted, Verified};
+        let order = [Malformed, Untrusted, Mismatch, Incomplete, Verified];
+        for (index, &verdict) in order.iter().enumerate() {
+            let rest = &order[index..];
+            assert_eq!(Verdict::of_several(rest.iter().copied()), Some(verdict));
+            assert_eq!(Verdict::of_several(rest.iter().rev().copied()), Some(verdict));
+        }
+        assert_eq!(Verdict::of_several([]), None);
     }
 
     #[test]

@@ -221,7 +221,10 @@ fn an_error_of_the_command_line_is_json_where_that_is_asked_for() {
     let home = Home::empty();
     // (arguments, the sentence)
     let cases: [(&[&str], &str); 6] = [
-        (&["verify", "--json"], "the following required arguments were not provided: <TRANSCRIPT>"),
+        (
+            &["verify", "--json"],
+            "the following required arguments were not provided: <TRANSCRIPT>...",
+        ),
         (&["--json", "prove"], "unrecognized subcommand 'prove'"),
         (&["--json", "model"], "a command is missing"),
         (&["plan", "--model", "m", "--no", "--json"], "unexpected argument '--no' found"),

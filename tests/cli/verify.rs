@@ -290,3 +290,62 @@ fn digests_are_remembered_on_request_only_and_the_report_says_so() {
     assert!(ended.stdout.contains("model.safetensors has SHA-256"), "{}", ended.stdout);
     assert!(!ended.stdout.contains("cache"), "{}", ended.stdout);
 }
+
+#[test]
+fn several_transcripts_have_a_report_each_and_the_worst_verdict() {
+    let home = Home::configured();
+    let good = honest().seal().as_bytes().to_vec();
+    home.write("good.cbor", &good);
+    home.write("cut.cbor", &good[..good.len() - 1]);
+    home.write("lie.cbor", lie());
+    home.write("strange.cbor", strange());
+    let model = tiny_model();
+    let verify = |files: &[&str], more: &[&str]| {
+        let args = [&["verify", "--model", text(&model)], files, more].concat();
+        end(&mut home.attest(&args))
+    };
+    // Files, exit code, word.
+    let cases: [(&[&str], i32, &str); 5] = [
+        (&["good.cbor", "good.cbor"], 0, "VERIFIED"),
+        (&["good.cbor", "lie.cbor"], 1, "MISMATCH"),
+        (&["lie.cbor", "good.cbor"], 1, "MISMATCH"),
+        (&["strange.cbor", "lie.cbor"], 3, "UNTRUSTED"),
+        (&["lie.cbor", "strange.cbor", "cut.cbor", "good.cbor"], 4, "MALFORMED"),
+    ];
+    for (files, exit, word) in cases {
+        let ended = verify(files, &["--json"]);
+        assert_eq!(ended.exit, exit, "{files:?}: {}", ended.stderr);
+        let json = ended.json();
+        assert_eq!((&json["exit"], &json["verdict"]), (&exit.into(), &word.into()));
+        let list = json["transcripts"].as_array().unwrap();
+        assert_eq!(list.len(), files.len());
+        for (one, file) in list.iter().zip(files) {
+            let mut alone = verify(&[file], &["--json"]).json();
+            let mut one = one.clone();
+            assert_eq!(one["transcript_file"], *file);
+            one.as_object_mut().unwrap().remove("transcript_file");
+            for json in [&mut one, &mut alone] {
+                json["verifier"].as_object_mut().unwrap().remove("checked_at");
+            }
+            assert_eq!(one, alone, "{file}: as by itself");
+        }
+    }
+    let ended = verify(&["good.cbor", "lie.cbor"], &[]);
+    let lines: Vec<&str> = ended.stdout.lines().collect();
+    assert_eq!(lines[0], "good.cbor");
+    let summary = ["VERIFIED     good.cbor", "MISMATCH     lie.cbor", "MISMATCH"];
+    assert_eq!(lines[lines.len() - 3..], summary);
+}
+
+#[test]
+fn several_transcripts_are_refused_before_any_is_verified() {
+    let home = Home::configured();
+    home.write("t.cbor", honest().seal().as_bytes());
+    let model = tiny_model();
+    let args = |more: &[&'static str]| {
+        home.attest(&[&["verify", "t.cbor", "--model", text(&model)], more].concat())
+    };
+    fails(&mut args(&["missing.cbor"]), 2, &["missing.cbor: No such file"]);
+    fails(&mut args(&["-"]), 2, &["standard input can be verified by itself only"]);
+    fails(&mut args(&["t.cbor", "--dry-run"]), 2, &["--dry-run takes one transcript"]);
+}
