@@ -3,9 +3,11 @@
 use super::Exit;
 use super::basis::Basis;
 use super::error::{EMULATOR, Failure};
-use super::produce::{Made, Sequence, Work};
+use super::produce::{self, Made, Sequence, Work};
 use crate::engine::cuda::{CudaEngine, Device, Environment as Found, EnvironmentError};
 use crate::engine::generate::Generation;
+use crate::engine::outlook::{footprint, foreseen};
+use crate::model::Content;
 use crate::recipe::catalog::Catalog;
 use crate::recipe::cublaslt::Dispatch;
 use crate::transcript::capture::{self, LINEAR};
@@ -38,16 +40,42 @@ pub(super) fn describe() -> String {
     }
 }
 
-/// Does the work on the GPU.
-pub(super) fn produce(work: &Work<'_>) -> Result<Made, Failure> {
+/// A GPU that has room for the work and a catalogued algorithm for each of its
+/// products; without weights.
+pub(super) struct Ready(CudaEngine);
+
+/// Opens the GPU and asks of it everything that can be refused before weights are
+/// loaded.
+pub(super) fn ready(
+    content: &Content,
+    basis: &Basis,
+    prompts: &[Vec<u32>],
+    new_tokens: usize,
+) -> Result<Ready, Failure> {
     let no_gpu =
         |error: EnvironmentError| Failure::new(Exit::Incomplete, error.to_string()).hint(EMULATOR);
+    let lengths: Vec<usize> = prompts.iter().map(Vec::len).collect();
+    let launches = foreseen(content.config(), basis.contract(), &lengths, new_tokens)?;
+    let (choice, positions) = (basis.stack.choice(), produce::positions(prompts, new_tokens));
     let device = Device::open().map_err(no_gpu)?;
-    let basis = work.basis;
+    let workspace = basis.catalog.preference(choice).map_or(0, |asked| asked.workspace_bytes);
+    let weights = content.weights().len_bytes();
+    footprint(&launches, (prompts.len(), positions), weights, workspace as u64)
+        .check(device.free_memory().map_err(no_gpu)?)?;
+
     let refused = |error| Failure::from(error).hint(EMULATOR);
-    let mut engine =
-        CudaEngine::new(&device, basis.catalog.clone(), basis.stack.choice(), work.positions())
-            .map_err(refused)?;
+    let engine = CudaEngine::new(&device, basis.catalog.clone(), choice, positions);
+    let mut engine = engine.map_err(refused)?;
+    for product in capture::products(&launches) {
+        let (m, n, k) = (product.m as usize, product.n as usize, product.k as usize);
+        engine.algorithm(m, n, k).map_err(refused)?;
+    }
+    Ok(Ready(engine))
+}
+
+/// Does the work on the GPU.
+pub(super) fn produce(Ready(mut engine): Ready, work: &Work<'_>) -> Result<Made, Failure> {
+    let basis = work.basis;
     engine.load(work.model.weights())?;
     let made = work.generate(&mut engine)?;
     let dispatch = engine.dispatch();

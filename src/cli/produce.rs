@@ -54,13 +54,12 @@ pub(super) struct Sequence {
     pub(super) dispatch: Vec<DispatchRow>,
 }
 
-impl Work<'_> {
-    /// Positions that a sequence's cache needs.
-    pub(super) fn positions(&self) -> usize {
-        let longest = self.prompts.iter().map(Vec::len).max().unwrap_or(0);
-        longest + self.rule.max_new_tokens
-    }
+/// Positions that a sequence's cache needs.
+pub(super) fn positions(prompts: &[Vec<u32>], new_tokens: usize) -> usize {
+    prompts.iter().map(Vec::len).max().unwrap_or(0) + new_tokens
+}
 
+impl Work<'_> {
     /// Generates on an engine and records.
     pub(super) fn generate<E: Engine>(
         &self,
@@ -86,7 +85,8 @@ impl Work<'_> {
 /// Does the work on the CPU.
 pub(super) fn on_emulator(work: &Work<'_>) -> Result<Made, Failure> {
     let (mma, weights) = (&work.basis.mma, work.model.weights());
-    let mut engine = Emulator::new(mma, Simd::detect(), weights, work.positions());
+    let positions = positions(work.prompts, work.rule.max_new_tokens);
+    let mut engine = Emulator::new(mma, Simd::detect(), weights, positions);
     let sequence = |(generation, recording): (Generation, Recording)| Sequence {
         dispatch: capture::products(&generation.plans).into_iter().collect(),
         generation,

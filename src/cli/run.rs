@@ -10,7 +10,7 @@ use super::digests::{Remembered, digested};
 use super::error::Failure;
 use super::output::Output;
 use super::paths::{Pending, numbered};
-use super::produce::{Made, Work, on_emulator};
+use super::produce::{Work, on_emulator};
 use super::verify::{Nonce, parse_hex};
 use super::written::{Written, describe};
 use super::{CommandResult, Exit, gpu, paths};
@@ -147,6 +147,7 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
         .collect();
     let tokens = tokens?;
     let outs = outputs(args, &key_path, content.folder())?;
+    let gpu = gpu_of(args, &content, &basis, &tokens, output)?;
     let model = digested(content, output)?;
     remembered.save(output);
     let work = Work {
@@ -165,7 +166,10 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
         },
         output,
     };
-    let made = execute(args.engine, &work)?;
+    let made = match gpu {
+        Some(ready) => gpu::produce(ready, &work)?,
+        None => on_emulator(&work)?,
+    };
     // What was computed is only the manifest's model if its files did not change.
     model.weights().check_unchanged()?;
 
@@ -223,19 +227,27 @@ fn outputs(args: &Args, key_path: &Path, folder: &Path) -> Result<Vec<Pending>, 
     }
 }
 
-/// Does the work on the chosen engine.
-fn execute(choice: Choice, work: &Work<'_>) -> Result<Made, Failure> {
-    match choice {
-        Choice::Emulator => on_emulator(work),
-        Choice::Cuda => gpu::produce(work),
-        Choice::Auto => match gpu::why_not(&work.basis.catalog) {
-            None => gpu::produce(work),
+/// The GPU, if it is what executes the model.
+fn gpu_of(
+    args: &Args,
+    content: &Content,
+    basis: &Basis,
+    tokens: &[Vec<u32>],
+    output: &Output,
+) -> Result<Option<gpu::Ready>, Failure> {
+    let chosen = match args.engine {
+        Choice::Emulator => false,
+        Choice::Cuda => true,
+        Choice::Auto => match gpu::why_not(&basis.catalog) {
+            None => true,
             Some(reason) => {
-                work.output.note(&format!("note: {reason}; running on the emulator"));
-                on_emulator(work)
+                output.note(&format!("note: {reason}; running on the emulator"));
+                false
             }
         },
-    }
+    };
+    let ready = || gpu::ready(content, basis, tokens, args.max_new_tokens as usize);
+    chosen.then(ready).transpose()
 }
 
 /// The token ids of the prompt, which with `new_tokens` more fit the model's context.

@@ -12,6 +12,7 @@ pub mod generate;
 pub mod heads;
 pub mod linear;
 pub mod memory;
+pub mod outlook;
 pub mod product;
 mod schedule;
 

@@ -106,6 +106,11 @@ impl Weights {
         self.tensors.keys().map(String::as_str)
     }
 
+    /// Bytes of all tensors.
+    pub fn len_bytes(&self) -> u64 {
+        self.tensors.values().map(|place| place.bytes.len() as u64).sum()
+    }
+
     /// Which matrix gives the logits.
     pub fn output_matrix(&self) -> OutputMatrix {
         self.output

@@ -19,6 +19,8 @@ fn assert_holds_every_tensor(weights: &Weights) {
         assert_eq!(weight.elements()[..], Bf16::from_le_bytes(&entry.bytes)[..], "{name}");
     }
     assert_eq!(weights.names().count(), 24);
+    let bytes = |(_, entry): (String, Entry)| entry.bytes.len() as u64;
+    assert_eq!(weights.len_bytes(), tensors().into_iter().map(bytes).sum::<u64>());
     assert!(weights.tensor(OUTPUT).is_none());
 }
 

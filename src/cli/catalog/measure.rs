@@ -15,6 +15,7 @@ use crate::engine::cuda::survey::{DESCRIPTION, Survey, Surveyed, Weight};
 use crate::engine::cuda::{Device, EnvironmentError};
 use crate::isa::mma::Simd;
 use crate::model::Config;
+use crate::model::content::Configuration;
 use crate::model::locate::Places;
 use crate::model::synth::Checkpoint;
 use crate::recipe::catalog::listing::{FORMAT, Listing, Measured, Run, Shape};
@@ -172,7 +173,7 @@ fn open_device() -> Result<Device, Failure> {
 fn config(of: &Model) -> Result<Config, Failure> {
     if let Some(model) = &of.model {
         let folder = Places::from_env().resolve(model)?;
-        return Ok(Config::from_json(&paths::read(&folder.join("config.json"))?)?);
+        return Ok(Configuration::read(&folder)?.config);
     }
     let shape = of.config.as_deref().unwrap_or_default();
     let checkpoint = Checkpoint::new(shape, None, 0)?;

@@ -112,6 +112,15 @@ impl Device {
         Ok(Self { context, stream, environment })
     }
 
+    /// Memory that nothing uses now (bytes), by the driver's word.
+    ///
+    /// # Errors
+    /// [`EnvironmentError::Query`].
+    pub fn free_memory(&self) -> Result<u64, EnvironmentError> {
+        let (free, _) = self.context.mem_get_info().map_err(|e| query("cuMemGetInfo", &e))?;
+        Ok(free as u64)
+    }
+
     /// What was found.
     pub fn environment(&self) -> &Environment {
         &self.environment
