@@ -1,7 +1,7 @@
 //! What a GPU must be, and have free, for a run: decided from facts, so that it is
 //! decided and tested without a GPU.
 //!
-//! Asking the driver for the facts is [`super::cuda`]'s business; whether a
+//! Asking the driver for the facts is the CUDA engine's business; whether a
 //! catalogue was measured with this GPU and these libraries is
 //! [`crate::recipe::catalog::Catalog::covers`].
 

@@ -50,7 +50,13 @@ fn digest(place: &Place) -> (usize, Digest) {
     assert!(error.is_none(), "{error:?}");
     let cache = std::sync::Arc::new(cache);
     let content = Content::open(&place.folder.path().join("model")).unwrap();
-    let manifest = content.with_cache(Some(cache.clone())).digest().unwrap();
+    let content = content.with_cache(Some(cache.clone()));
+    let told = std::sync::atomic::AtomicU64::new(0);
+    let manifest = content.digest_watched(&|bytes| {
+        told.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed);
+    });
+    let (manifest, told) = (manifest.unwrap(), told.into_inner());
+    assert_eq!(told, content.len_bytes(), "all bytes are told of, remembered or not");
     cache.save().unwrap();
     (manifest.from_cache(), manifest.file("model.safetensors").unwrap().sha256)
 }
