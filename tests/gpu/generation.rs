@@ -11,9 +11,9 @@ use attest::engine::{Engine, Flow, NoTap, Tap, run};
 use attest::isa::mma::Simd;
 use attest::isa::profile::Profile;
 use attest::model::files::Folder;
-use attest::model::{Config, Weights};
+use attest::model::{Config, Weights, qwen3};
 use attest::num::Tensor;
-use attest::plan::{Contract, Pass, Step};
+use attest::plan::{Contract, Op, Pass, Step};
 use attest::recipe::catalog::{Catalog, Choice};
 
 use super::inputs::{activations, draw};
@@ -152,7 +152,7 @@ fn batches_change_no_bit() {
     for (model, folder) in [("tiny", tiny_model()), ("random", Some(folder.path().into()))] {
         let Some(folder) = folder else { continue };
         let (config, weights) = open(&folder);
-        let engine = || cuda(&device, &weights, BATCHED.1 + BATCHED_TOKENS);
+        let engine = || cuda(&device, (&config, &weights), BATCHED.1 + BATCHED_TOKENS);
         let mut single = engine();
         for count in BATCHES {
             batches(&mut tally, (model, &config), count, (&mut engine(), &mut single));
@@ -160,6 +160,32 @@ fn batches_change_no_bit() {
     }
     tally.finish();
 }
+
+/// The same at the size of a published model: `ATTEST_FULL_MODEL` names its folder.
+/// Takes minutes and, for the records, 10 GB.
+#[test]
+fn a_model_of_full_size() {
+    let Some(folder) = std::env::var_os("ATTEST_FULL_MODEL").map(PathBuf::from) else {
+        println!("skipped: ATTEST_FULL_MODEL names no model");
+        return;
+    };
+    let Some(device) = device() else { return };
+    let mut tally = Tally::new("a_model_of_full_size", &device);
+    let (config, weights) = open(&folder);
+    let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+    for prompt in FULL_PROMPTS {
+        generation(&device, &mut tally, &name, (&config, &weights), prompt);
+    }
+    let engine = || cuda(&device, (&config, &weights), BATCHED.1 + BATCHED_TOKENS);
+    let mut single = engine();
+    for count in BATCHES {
+        batches(&mut tally, (&name, &config), count, (&mut engine(), &mut single));
+    }
+    tally.finish();
+}
+
+/// Prompt lengths at full size.
+const FULL_PROMPTS: [usize; 3] = [32, 250, 1000];
 
 /// The check of batches without a GPU, by the emulator.
 #[test]
@@ -250,8 +276,13 @@ const BATCHED: (usize, usize) = (1, 150);
 /// Most tokens generated after each.
 const BATCHED_TOKENS: usize = 16;
 
-fn cuda(device: &Device, weights: &Weights, positions: usize) -> CudaEngine {
-    let catalog = Catalog::by_id("h200-cublaslt-13.1").unwrap();
+fn cuda(device: &Device, (config, weights): (&Config, &Weights), positions: usize) -> CudaEngine {
+    let plan = qwen3::forward(config, Contract::Native, Pass::alone(0, 0, 1)).unwrap();
+    let shapes = plan.steps.iter().filter_map(|step| {
+        let Op::Linear { k } = step.op else { return None };
+        Some((step.columns as u64, k as u64))
+    });
+    let catalog = Catalog::knowing(Choice::Unsplit, &shapes.collect::<Vec<_>>()).unwrap();
     let mut engine = CudaEngine::new(device, catalog, Choice::Unsplit, positions).unwrap();
     engine.load(weights).unwrap();
     engine
@@ -289,7 +320,7 @@ fn generation(
     let vocab = config.vocab_size as u64;
     let prompt: Vec<u32> = (0..prompt_len as u64).map(|i| (draw(77, i) % vocab) as u32).collect();
     let positions = prompt_len + GENERATED;
-    let engine = || cuda(device, weights, positions);
+    let engine = || cuda(device, (config, weights), positions);
     // No stop ids: all of the tokens are wanted, whatever they are.
     let rule = StopRule { max_new_tokens: GENERATED, stop_ids: vec![] };
     let mut record = Record::default();
