@@ -13,8 +13,8 @@ use attest::isa::profile::Profile;
 use attest::model::files::Folder;
 use attest::model::{Config, Weights, qwen3};
 use attest::num::Tensor;
-use attest::plan::{Contract, Op, Pass, Step};
-use attest::recipe::catalog::{Catalog, Choice};
+use attest::plan::{Contract, Op, Pass, Stack, Step};
+use attest::recipe::catalog::Catalog;
 
 use super::inputs::{activations, draw};
 use super::tally::{Tally, device};
@@ -123,7 +123,7 @@ fn engines_agree_on_the_example_model() {
     let mut tally = Tally::new("engines_agree_on_the_example_model", &device);
     let (config, weights) = open(&folder);
     for prompt in PROMPTS {
-        generation(&device, &mut tally, "tiny", (&config, &weights), prompt);
+        generation(&device, &mut tally, "tiny", (&config, &weights), Stack::Native, prompt);
     }
     tally.finish();
 }
@@ -137,7 +137,7 @@ fn engines_agree_on_a_random_model() {
     write_random_model(folder.path());
     let (config, weights) = open(folder.path());
     for prompt in PROMPTS {
-        generation(&device, &mut tally, "random", (&config, &weights), prompt);
+        generation(&device, &mut tally, "random", (&config, &weights), Stack::Native, prompt);
     }
     tally.finish();
 }
@@ -152,7 +152,9 @@ fn batches_change_no_bit() {
     for (model, folder) in [("tiny", tiny_model()), ("random", Some(folder.path().into()))] {
         let Some(folder) = folder else { continue };
         let (config, weights) = open(&folder);
-        let engine = || cuda(&device, (&config, &weights), BATCHED.1 + BATCHED_TOKENS);
+        let catalog = catalog(&config, Stack::Native);
+        let positions = BATCHED.1 + BATCHED_TOKENS;
+        let engine = || cuda(&device, &weights, Stack::Native, &catalog, positions);
         let mut single = engine();
         for count in BATCHES {
             batches(&mut tally, (model, &config), count, (&mut engine(), &mut single));
@@ -173,10 +175,15 @@ fn a_model_of_full_size() {
     let mut tally = Tally::new("a_model_of_full_size", &device);
     let (config, weights) = open(&folder);
     let name = folder.file_name().unwrap().to_string_lossy().into_owned();
-    for prompt in FULL_PROMPTS {
-        generation(&device, &mut tally, &name, (&config, &weights), prompt);
+    for stack in [Stack::Native, Stack::NativeStock] {
+        let name = format!("{name}, {}", stack.name());
+        for prompt in FULL_PROMPTS {
+            generation(&device, &mut tally, &name, (&config, &weights), stack, prompt);
+        }
     }
-    let engine = || cuda(&device, (&config, &weights), BATCHED.1 + BATCHED_TOKENS);
+    let catalog = catalog(&config, Stack::Native);
+    let positions = BATCHED.1 + BATCHED_TOKENS;
+    let engine = || cuda(&device, &weights, Stack::Native, &catalog, positions);
     let mut single = engine();
     for count in BATCHES {
         batches(&mut tally, (&name, &config), count, (&mut engine(), &mut single));
@@ -276,14 +283,24 @@ const BATCHED: (usize, usize) = (1, 150);
 /// Most tokens generated after each.
 const BATCHED_TOKENS: usize = 16;
 
-fn cuda(device: &Device, (config, weights): (&Config, &Weights), positions: usize) -> CudaEngine {
+/// The catalogue that lists the model's products, else the general one.
+fn catalog(config: &Config, stack: Stack) -> Catalog {
     let plan = qwen3::forward(config, Contract::Native, Pass::alone(0, 0, 1)).unwrap();
     let shapes = plan.steps.iter().filter_map(|step| {
         let Op::Linear { k } = step.op else { return None };
         Some((step.columns as u64, k as u64))
     });
-    let catalog = Catalog::knowing(Choice::Unsplit, &shapes.collect::<Vec<_>>()).unwrap();
-    let mut engine = CudaEngine::new(device, catalog, Choice::Unsplit, positions).unwrap();
+    Catalog::knowing(stack.choice(), &shapes.collect::<Vec<_>>()).unwrap()
+}
+
+fn cuda(
+    device: &Device,
+    weights: &Weights,
+    stack: Stack,
+    catalog: &Catalog,
+    positions: usize,
+) -> CudaEngine {
+    let mut engine = CudaEngine::new(device, catalog.clone(), stack.choice(), positions).unwrap();
     engine.load(weights).unwrap();
     engine
 }
@@ -315,19 +332,22 @@ fn generation(
     tally: &mut Tally,
     model: &str,
     (config, weights): (&Config, &Weights),
+    stack: Stack,
     prompt_len: usize,
 ) {
+    let catalog = catalog(config, stack);
+    let contract = Contract::new(stack, &catalog);
     let vocab = config.vocab_size as u64;
     let prompt: Vec<u32> = (0..prompt_len as u64).map(|i| (draw(77, i) % vocab) as u32).collect();
     let positions = prompt_len + GENERATED;
-    let engine = || cuda(device, (config, weights), positions);
+    let engine = || cuda(device, weights, stack, &catalog, positions);
     // No stop ids: all of the tokens are wanted, whatever they are.
     let rule = StopRule { max_new_tokens: GENERATED, stop_ids: vec![] };
     let mut record = Record::default();
     let mut cuda = engine();
-    let made = generate(&mut cuda, config, Contract::Native, &prompt, &rule, &mut record);
+    let made = generate(&mut cuda, config, contract, &prompt, &rule, &mut record);
     let made = made.unwrap().unwrap();
-    let (plans, tokens) = layout(config, Contract::Native, &prompt, &made.tokens).unwrap();
+    let (plans, tokens) = layout(config, contract, &prompt, &made.tokens).unwrap();
 
     let mut check = |what: &str, execute: &mut dyn FnMut(&mut Compare<'_>)| {
         let mut compare = Compare::with(&record);
@@ -342,10 +362,14 @@ fn generation(
         let mut emulator = Emulator::new(mma, Simd::detect(), weights, positions);
         run(&mut emulator, &plans, &tokens, compare).unwrap();
     });
-    // Batch invariance on the hardware: all passes stacked give the same bits.
-    check("GPU, stacked", &mut |compare| {
-        run(&mut engine(), &plans, &tokens, compare).unwrap();
-    });
+    match stack {
+        // Batch invariance on the hardware: all passes stacked give the same bits.
+        Stack::Native => check("GPU, stacked", &mut |compare| {
+            run(&mut engine(), &plans, &tokens, compare).unwrap();
+        }),
+        // Stacked, the products have other rows, and so other recipes.
+        Stack::NativeStock => {}
+    }
 }
 
 fn open(folder: &Path) -> (Config, Weights) {
