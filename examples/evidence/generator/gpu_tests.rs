@@ -29,6 +29,7 @@ pub(crate) struct Setup {
 /// What tests are about, for the short table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
+    FullSize,
     Generation,
     Instruction,
     Product,
@@ -127,6 +128,16 @@ fn row(runs: &[&Run], what: &str) -> Vec<String> {
 
 /// What the tests compare, in words; the numbers are the records'.
 const ROWS: &[Row] = &[
+    Row {
+        kind: Kind::FullSize,
+        tests: &["a_model_of_full_size"],
+        what: "Qwen3-4B (`spec/synthetic-model.md`, seed 1), every step of every pass, logits among them: prompts of 32, 250 and 1,000 tokens, 64 generated, the GPU against the emulator under `native` and under `native-stock`; under `native` then the GPU again with all passes stacked, and 1, 2, 5 and 16 sequences in one batch against each alone",
+    },
+    Row {
+        kind: Kind::Generation,
+        tests: &["batches_change_no_bit"],
+        what: "1, 2, 5 and 16 sequences of two small models in one batch on the GPU, every step against each alone",
+    },
     Row {
         kind: Kind::Generation,
         tests: &["engines_agree_on_the_example_model"],

@@ -14,7 +14,7 @@ use super::record::Record;
 /// Whole models first, then down to instructions.
 pub(crate) fn table(evidence: &Evidence) -> String {
     let mut rows = whole_models(&evidence.models);
-    rows.extend(tests(&evidence.tests, &[Kind::Generation]));
+    rows.extend(tests(&evidence.tests, &[Kind::FullSize, Kind::Generation]));
     rows.extend(products(&evidence.catalogues));
     let kinds = [Kind::Product, Kind::Kernel, Kind::Instruction, Kind::Other];
     rows.extend(tests(&evidence.tests, &kinds));
@@ -132,7 +132,13 @@ fn tests(runs: &[Run], kinds: &[Kind]) -> Vec<Vec<String>> {
 /// The stacks that a kind of test speaks for, and what it compares.
 fn words(kind: Kind) -> (&'static str, &'static str) {
     match kind {
-        Kind::Generation => ("`native`", "every step of generations of two small models"),
+        Kind::FullSize => (
+            "both",
+            "every step of generations of Qwen3-4B: prefill, decode, stacked passes, batches to 16",
+        ),
+        Kind::Generation => {
+            ("`native`", "every step of generations of two small models, alone and in batches")
+        }
         Kind::Product => ("`native`", "products that `h200-cublaslt-13.1` covers"),
         Kind::Kernel => ("both", "attention, RMSNorm, RoPE and the other kernels alone"),
         Kind::Instruction => {
