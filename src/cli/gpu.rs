@@ -111,7 +111,7 @@ fn environment(found: &Found) -> GpuEnvironment {
 }
 
 fn dispatch_row(basis: &Basis, row: &Dispatch) -> Result<DispatchRow, Failure> {
-    let a = &row.algorithm;
+    let a = &row.algorithm.attributes;
     // The engine takes catalogued algorithms only.
     let size = (row.m as u64, row.n as u64, row.k as u64);
     let recipe = basis.catalog.recipe_of(basis.stack.choice(), a, size).ok_or_else(|| {
@@ -133,7 +133,7 @@ fn dispatch_row(basis: &Basis, row: &Dispatch) -> Result<DispatchRow, Failure> {
             custom_option: a.custom_option,
             inner_shape: a.inner_shape,
             cluster_shape: a.cluster_shape,
-            workspace_bytes: a.workspace_bytes,
+            workspace_bytes: row.algorithm.workspace_bytes,
         }),
     })
 }

@@ -77,20 +77,15 @@ fn activations(plan: &Plan) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::synth::Checkpoint;
 
     /// The published sizes of Qwen3-4B.
-    const QWEN3_4B: &str = r#"{
-        "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "torch_dtype": "bfloat16",
-        "vocab_size": 151936, "hidden_size": 2560, "intermediate_size": 9728,
-        "num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8,
-        "head_dim": 128, "hidden_act": "silu", "max_position_embeddings": 40960,
-        "rms_norm_eps": 1e-06, "rope_theta": 1000000, "tie_word_embeddings": true,
-        "attention_bias": false, "attention_dropout": 0.0, "use_sliding_window": false,
-        "bos_token_id": 151643, "eos_token_id": 151645
-    }"#;
+    fn qwen3_4b() -> Config {
+        Checkpoint::new("qwen3-4b", None, 0).unwrap().unwrap().config().clone()
+    }
 
     fn batches_of(prompts: &[usize], new_tokens: usize) -> Vec<(usize, usize)> {
-        let config = Config::from_json(QWEN3_4B.as_bytes()).unwrap();
+        let config = qwen3_4b();
         let plans = foreseen(&config, Contract::Native, prompts, new_tokens).unwrap();
         plans.iter().map(|plan| (plan.pass.batch.passes, plan.pass.batch.rows)).collect()
     }
@@ -113,7 +108,7 @@ mod tests {
 
     #[test]
     fn memory_is_what_the_sizes_say() {
-        let config = Config::from_json(QWEN3_4B.as_bytes()).unwrap();
+        let config = qwen3_4b();
         let of = |prompts: &[usize], new_tokens: usize| {
             let launches = foreseen(&config, Contract::Native, prompts, new_tokens).unwrap();
             let positions = prompts.iter().max().unwrap() + new_tokens;

@@ -10,7 +10,7 @@ use crate::model::Config;
 use crate::num::Dtype;
 use crate::plan::{Contract, PLAN_VERSION, Plan, Stack};
 use crate::recipe::catalog::Catalog;
-use crate::recipe::cublaslt::AlgorithmDescriptor;
+use crate::recipe::cublaslt::Attributes;
 use crate::recipe::kernel_sets;
 use crate::transcript::Statement;
 use crate::transcript::capture;
@@ -181,9 +181,9 @@ fn check_dispatch(statement: &Statement, known: &Known, plans: &[Plan]) -> Resul
         match &row.algorithm {
             Some(algorithm) if on_gpu => {
                 let (choice, size) = (known.stack.choice(), (row.m, row.n, row.k));
-                let recipe = known.catalog.recipe_of(choice, &descriptor(algorithm), size);
+                let recipe = known.catalog.recipe_of(choice, &attributes(algorithm), size);
                 let recipe = recipe.ok_or_else(|| {
-                    let algorithm = descriptor(algorithm);
+                    let algorithm = attributes(algorithm);
                     let reason = known.catalog.why_unknown(choice, &algorithm, size);
                     unknown(format!("no measured recipe for {}: {reason}", describe(row)))
                 })?;
@@ -212,8 +212,8 @@ fn describe(row: &DispatchRow) -> String {
     format!("{} m={} n={} k={} {}", row.op, row.m, row.n, row.k, row.recipe)
 }
 
-fn descriptor(algorithm: &Algorithm) -> AlgorithmDescriptor {
-    AlgorithmDescriptor {
+fn attributes(algorithm: &Algorithm) -> Attributes {
+    Attributes {
         id: algorithm.id,
         tile: algorithm.tile,
         stages: algorithm.stages,
@@ -223,7 +223,6 @@ fn descriptor(algorithm: &Algorithm) -> AlgorithmDescriptor {
         custom_option: algorithm.custom_option,
         inner_shape: algorithm.inner_shape,
         cluster_shape: algorithm.cluster_shape,
-        workspace_bytes: algorithm.workspace_bytes,
     }
 }
 

@@ -161,21 +161,16 @@ mod tests {
     use super::*;
     use crate::engine::generate::layout;
     use crate::model::Config;
+    use crate::model::synth::Checkpoint;
     use crate::plan::Contract;
 
     /// The published sizes of Qwen3-4B.
-    const QWEN3_4B: &str = r#"{
-        "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "torch_dtype": "bfloat16",
-        "vocab_size": 151936, "hidden_size": 2560, "intermediate_size": 9728,
-        "num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8,
-        "head_dim": 128, "hidden_act": "silu", "max_position_embeddings": 40960,
-        "rms_norm_eps": 1e-06, "rope_theta": 1000000, "tie_word_embeddings": true,
-        "attention_bias": false, "attention_dropout": 0.0, "use_sliding_window": false,
-        "bos_token_id": 151643, "eos_token_id": 151645
-    }"#;
+    fn qwen3_4b() -> Config {
+        Checkpoint::new("qwen3-4b", None, 0).unwrap().unwrap().config().clone()
+    }
 
     fn cost_of(prompt: usize, generated: usize) -> Cost {
-        let config = Config::from_json(QWEN3_4B.as_bytes()).unwrap();
+        let config = qwen3_4b();
         let (prompt, generated) = (vec![7; prompt], vec![7; generated]);
         let (plans, _) = layout(&config, Contract::Native, &prompt, &generated).unwrap();
         cost(&plans, 2)

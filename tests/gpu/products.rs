@@ -167,7 +167,10 @@ fn every_row_count_has_a_catalogued_algorithm() {
         let mut ids = std::collections::BTreeMap::new();
         for m in 1..=512 {
             match bench.engine.algorithm(m, n, k) {
-                Ok(algorithm) => *ids.entry((algorithm.id, algorithm.split_k)).or_insert(0) += 1,
+                Ok(found) => {
+                    let algorithm = found.attributes;
+                    *ids.entry((algorithm.id, algorithm.split_k)).or_insert(0) += 1;
+                }
                 Err(error) => {
                     refused += 1;
                     first.get_or_insert_with(|| error.to_string());

@@ -17,7 +17,7 @@ use super::memory;
 use crate::engine::EngineError;
 use crate::num::Bf16;
 use crate::recipe::catalog::Preference as Asked;
-use crate::recipe::cublaslt::AlgorithmDescriptor;
+use crate::recipe::cublaslt::{AlgorithmDescriptor, Attributes};
 
 /// Shape of a product: `[m, k] · [n, k]ᵀ`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -243,7 +243,7 @@ fn describe(
         }
         Err(result::CublasError(sys::cublasStatus_t::CUBLAS_STATUS_INVALID_VALUE))
     };
-    Ok(AlgorithmDescriptor {
+    let attributes = Attributes {
         id: read(Attribute::CUBLASLT_ALGO_CONFIG_ID)?,
         tile: read(Attribute::CUBLASLT_ALGO_CONFIG_TILE_ID)?,
         stages: read(Attribute::CUBLASLT_ALGO_CONFIG_STAGES_ID)?,
@@ -253,8 +253,8 @@ fn describe(
         custom_option: read(Attribute::CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION)?,
         inner_shape: read(Attribute::CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID)?,
         cluster_shape: read(Attribute::CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID)?,
-        workspace_bytes: candidate.workspaceSize as u64,
-    })
+    };
+    Ok(AlgorithmDescriptor { attributes, workspace_bytes: candidate.workspaceSize as u64 })
 }
 
 /// Descriptors of one product. The library is column-major: our row-major

@@ -97,11 +97,11 @@ impl Gemm {
     fn search(&self, step: &str, shape: Shape) -> Result<Chosen, EngineError> {
         let mut offered = Vec::new();
         for candidate in self.library.candidates(step, shape, self.preference)? {
-            let descriptor = &candidate.descriptor;
-            if let Some(recipe) = self.catalog.recipe_of(self.choice, descriptor, shape.size()) {
+            let attributes = &candidate.descriptor.attributes;
+            if let Some(recipe) = self.catalog.recipe_of(self.choice, attributes, shape.size()) {
                 return Ok(Chosen { candidate, recipe, used: false });
             }
-            let reason = self.catalog.why_unknown(self.choice, descriptor, shape.size());
+            let reason = self.catalog.why_unknown(self.choice, attributes, shape.size());
             if !offered.contains(&reason) {
                 offered.push(reason);
             }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{Choice, Header, Library, Preference};
 use crate::recipe::Recipe;
-use crate::recipe::cublaslt::AlgorithmDescriptor;
+use crate::recipe::cublaslt::Attributes;
 
 /// One measured family of algorithms.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
@@ -105,29 +105,29 @@ impl Families {
 
     pub(super) fn recipe(
         &self,
-        descriptor: &AlgorithmDescriptor,
+        attributes: &Attributes,
         (m, n, k): (u64, u64, u64),
     ) -> Option<Recipe> {
         let family = self.families.iter().find(|family| {
-            family.id == descriptor.id
-                && descriptor.split_k <= family.max_split_k
-                && descriptor.reduction_scheme == family.reduction_scheme
+            family.id == attributes.id
+                && attributes.split_k <= family.max_split_k
+                && attributes.reduction_scheme == family.reduction_scheme
                 && m <= family.max_m
                 && n <= family.max_n
                 && k <= family.max_k
         })?;
         match family.recipe {
-            FamilyRecipe::SingleWalk => (descriptor.split_k <= 1).then_some(Recipe::SingleWalk),
+            FamilyRecipe::SingleWalk => (attributes.split_k <= 1).then_some(Recipe::SingleWalk),
         }
     }
 
-    /// Says why a descriptor has no recipe for a product of this size.
+    /// Says why an algorithm has no recipe for a product of this size.
     pub(super) fn why_unknown(
         &self,
-        descriptor: &AlgorithmDescriptor,
+        attributes: &Attributes,
         (m, n, k): (u64, u64, u64),
     ) -> String {
-        let (id, split) = (descriptor.id, descriptor.split_k);
+        let (id, split) = (attributes.id, attributes.split_k);
         let family = self.families.iter().find(|family| family.id == id);
         let limits = family.map_or(Vec::new(), |family| {
             vec![("m", m, family.max_m), ("n", n, family.max_n), ("k", k, family.max_k)]
@@ -138,7 +138,7 @@ impl Families {
             ),
             None => format!(
                 "algorithm {id} (split {split}, reduction scheme {}) was not measured",
-                descriptor.reduction_scheme
+                attributes.reduction_scheme
             ),
         }
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Choice, Header, Library, Preference};
 use crate::recipe::Recipe;
-use crate::recipe::cublaslt::AlgorithmDescriptor;
+use crate::recipe::cublaslt::Attributes;
 use crate::recipe::split_k::Slices;
 
 /// Value of `format` in files of this form.
@@ -93,22 +93,6 @@ pub struct Algorithm {
     pub compared: Compared,
 }
 
-/// A descriptor without its workspace, which grows with the number of rows.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // the fields of [`AlgorithmDescriptor`]
-pub struct Attributes {
-    pub id: u32,
-    pub tile: u32,
-    pub stages: u32,
-    pub split_k: u32,
-    pub reduction_scheme: u32,
-    pub swizzle: u32,
-    pub custom_option: u32,
-    pub inner_shape: u32,
-    pub cluster_shape: u32,
-}
-
 /// Outputs compared bit for bit with the emulator, at some numbers of rows.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -123,32 +107,6 @@ pub struct Compared {
     pub repeated: u64,
     /// How many of all these differ.
     pub differing: u64,
-}
-
-impl From<&AlgorithmDescriptor> for Attributes {
-    fn from(d: &AlgorithmDescriptor) -> Self {
-        Self {
-            id: d.id,
-            tile: d.tile,
-            stages: d.stages,
-            split_k: d.split_k,
-            reduction_scheme: d.reduction_scheme,
-            swizzle: d.swizzle,
-            custom_option: d.custom_option,
-            inner_shape: d.inner_shape,
-            cluster_shape: d.cluster_shape,
-        }
-    }
-}
-
-impl std::fmt::Display for Attributes {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { id, tile, stages, split_k, reduction_scheme, .. } = self;
-        write!(f, "algorithm {id} (tile {tile}, stages {stages}, split {split_k}, ")?;
-        write!(f, "reduction scheme {reduction_scheme}, swizzle {}, ", self.swizzle)?;
-        write!(f, "option {}, inner shape {}, ", self.custom_option, self.inner_shape)?;
-        write!(f, "cluster {})", self.cluster_shape)
-    }
 }
 
 impl Attributes {

@@ -11,9 +11,9 @@ pub mod listing;
 use serde::{Deserialize, Serialize};
 
 use self::families::Families;
-use self::listing::{Attributes, Listing};
+use self::listing::Listing;
 use super::Recipe;
-use super::cublaslt::AlgorithmDescriptor;
+use super::cublaslt::Attributes;
 use crate::data::CATALOGS;
 use crate::num::{Digest, sha256};
 
@@ -277,46 +277,44 @@ impl Catalog {
         }
     }
 
-    /// Returns the recipe that a descriptor's algorithm follows for a product
+    /// Returns the recipe that an algorithm follows for a product
     /// `[m, k] · [n, k]ᵀ`, or `None` if the catalogue does not list it as measured:
     /// then nobody knows.
     pub fn recipe_of(
         &self,
         choice: Choice,
-        descriptor: &AlgorithmDescriptor,
+        attributes: &Attributes,
         size: (u64, u64, u64),
     ) -> Option<Recipe> {
         match &self.form {
             Form::Families(families) => {
-                families.preference(choice).and_then(|_| families.recipe(descriptor, size))
+                families.preference(choice).and_then(|_| families.recipe(attributes, size))
             }
             Form::Listing(listing) => {
                 let listed = listing.listed(choice, size).ok()?;
-                let same = listed.attributes == Attributes::from(descriptor);
+                let same = listed.attributes == *attributes;
                 if same { listed.attributes.claimed_recipe(size.2) } else { None }
             }
         }
     }
 
-    /// Says why a descriptor has no recipe for a product of this size.
+    /// Says why an algorithm has no recipe for a product of this size.
     pub fn why_unknown(
         &self,
         choice: Choice,
-        descriptor: &AlgorithmDescriptor,
+        attributes: &Attributes,
         size: (u64, u64, u64),
     ) -> String {
         match &self.form {
             Form::Families(families) => match families.preference(choice) {
-                Some(_) => families.why_unknown(descriptor, size),
+                Some(_) => families.why_unknown(attributes, size),
                 None => format!("catalogue {} has no {} algorithms", self.id(), choice.name()),
             },
             Form::Listing(listing) => match listing.listed(choice, size) {
                 Err(sentence) => sentence,
                 Ok(listed) => format!(
                     "{} is listed for m={}, found {}",
-                    listed.attributes,
-                    size.0,
-                    Attributes::from(descriptor)
+                    listed.attributes, size.0, attributes
                 ),
             },
         }

@@ -53,8 +53,8 @@ fn refuses_what_it_does_not_understand() {
     );
 }
 
-fn descriptor(id: u32, split_k: u32, reduction_scheme: u32) -> AlgorithmDescriptor {
-    AlgorithmDescriptor {
+fn algorithm(id: u32, split_k: u32, reduction_scheme: u32) -> Attributes {
+    Attributes {
         id,
         tile: 393,
         stages: 35,
@@ -64,7 +64,6 @@ fn descriptor(id: u32, split_k: u32, reduction_scheme: u32) -> AlgorithmDescript
         custom_option: 0,
         inner_shape: 0,
         cluster_shape: 2,
-        workspace_bytes: 0,
     }
 }
 
@@ -81,7 +80,7 @@ fn only_what_the_catalogue_lists_has_a_recipe() {
         (41, 1, 0, None, "id 41 was never measured"),
     ];
     for (id, split_k, scheme, recipe, reason) in cases {
-        let found = catalog.recipe_of(UNSPLIT, &descriptor(id, split_k, scheme), (17, 256, 256));
+        let found = catalog.recipe_of(UNSPLIT, &algorithm(id, split_k, scheme), (17, 256, 256));
         assert_eq!(found, recipe, "{reason}");
     }
 }
@@ -89,9 +88,9 @@ fn only_what_the_catalogue_lists_has_a_recipe() {
 #[test]
 fn nothing_is_known_beyond_the_measured_sizes() {
     let catalog = Catalog::by_id("h200-cublaslt-13.1").unwrap();
-    let known = |m, n, k| catalog.recipe_of(UNSPLIT, &descriptor(66, 1, 0), (m, n, k)).is_some();
+    let known = |m, n, k| catalog.recipe_of(UNSPLIT, &algorithm(66, 1, 0), (m, n, k)).is_some();
     assert!(known(4096, 151_936, 9728));
-    let sentence = catalog.why_unknown(UNSPLIT, &descriptor(66, 1, 0), (1, 4096, 12_288));
+    let sentence = catalog.why_unknown(UNSPLIT, &algorithm(66, 1, 0), (1, 4096, 12_288));
     assert_eq!(sentence, "algorithm 66 was measured up to k=9728, the product has k=12288");
     assert!(!known(4097, 128, 128) && !known(1, 151_937, 128) && !known(1, 128, 9729));
 }
@@ -119,7 +118,7 @@ const LISTING: &str = r#"{
 fn a_listing_knows_its_products_and_no_other() {
     let catalog = Catalog::parse("test", LISTING).unwrap();
     let split = Recipe::SplitKWorkspaceF32 { slices: 2 };
-    let (unsplit, stock) = (descriptor(41, 1, 0), descriptor(66, 2, 2));
+    let (unsplit, stock) = (algorithm(41, 1, 0), algorithm(66, 2, 2));
     // (choice, descriptor, m, recipe, reason)
     let cases = [
         (UNSPLIT, unsplit, 1, Some(Recipe::SingleWalk), "listed"),
@@ -134,9 +133,6 @@ fn a_listing_knows_its_products_and_no_other() {
     for (choice, descriptor, m, recipe, reason) in cases {
         assert_eq!(catalog.recipe_of(choice, &descriptor, (m, 64, 256)), recipe, "{reason}");
     }
-    // A workspace grows with the rows and says nothing about the arithmetic.
-    let other = AlgorithmDescriptor { workspace_bytes: 77, ..stock };
-    assert_eq!(catalog.recipe_of(Choice::Stock, &other, (2, 64, 256)), Some(split));
     assert_eq!(catalog.planned(Choice::Stock, (2, 64, 256)), Ok(split));
     assert_eq!(catalog.planned(Choice::Stock, (3, 64, 256)), Ok(Recipe::SingleWalk));
     for (size, words) in [

@@ -18,8 +18,9 @@ use super::cublaslt::{Candidate, Library, Shape};
 use super::environment::Device;
 use crate::engine::EngineError;
 use crate::recipe::Recipe;
-use crate::recipe::catalog::listing::{self, Attributes, Compared, Run};
+use crate::recipe::catalog::listing::{self, Compared, Run};
 use crate::recipe::catalog::{Choice, Preference};
+use crate::recipe::cublaslt::Attributes;
 use crate::recipe::gemm::Walk;
 
 use bench::Bench;
@@ -92,7 +93,7 @@ impl Survey {
         let mut runs: Vec<Asked> = Vec::new();
         for m in 1..=self.max_m {
             let candidates = self.library.candidates(PHASE, Shape { m, n, k }, preference)?;
-            let of = |candidate: &Candidate| Attributes::from(&candidate.descriptor);
+            let of = |candidate: &Candidate| candidate.descriptor.attributes;
             let mut candidates = candidates.into_iter();
             let first = candidates.find(|candidate| !refused.contains(&of(candidate)));
             let Some(candidate) = first else { continue };
