@@ -109,7 +109,7 @@ fn open(named: &str) -> Result<Catalog, Failure> {
     let malformed = |what: String| Failure::new(Exit::Malformed, format!("{named}: {what}"));
     let text = String::from_utf8(bytes).map_err(|error| malformed(error.to_string()))?;
     let id = serde_json::from_str::<serde_json::Value>(&text)
-        .map_err(|error| malformed(error.to_string()))?
+        .map_err(|error| malformed(format!("not a catalogue, which is JSON: {error}")))?
         .get("id")
         .and_then(|id| id.as_str().map(str::to_owned))
         .ok_or_else(|| malformed("it has no id".into()))?;

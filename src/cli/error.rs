@@ -72,10 +72,19 @@ impl From<ModelError> for Failure {
             Kind::Malformed => Exit::Malformed,
             Kind::Incomplete => Exit::Incomplete,
         };
-        let hint = if is_no_bf16(&error) { Some(BF16.to_owned()) } else { None };
+        let hint = if is_no_bf16(&error) {
+            Some(BF16.to_owned())
+        } else if let ModelError::NotFound { .. } = error {
+            Some(NOT_FOUND.to_owned())
+        } else {
+            None
+        };
         Self { exit, message: error.to_string(), hint }
     }
 }
+
+const NOT_FOUND: &str = "name the model's folder, or set $ATTEST_MODELS to a folder of models; \
+    nothing is downloaded";
 
 /// Whether a model is refused for what its weights are stored as.
 fn is_no_bf16(error: &ModelError) -> bool {

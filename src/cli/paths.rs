@@ -82,6 +82,7 @@ impl Pending {
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
+        require_parent(path)?;
         let real = std::fs::canonicalize(folder).map_err(|error| failed(path, &error))?.join(name);
         if kept.iter().any(|kept| real.starts_with(kept)) {
             return Err(refused("is read by this run, or in the model's folder")
@@ -145,6 +146,19 @@ pub(super) fn numbered(path: &Path, number: usize) -> PathBuf {
         name.push(extension);
     }
     path.with_file_name(name)
+}
+
+/// Refuses a place in a folder that is not there, by the folder's name.
+pub(super) fn require_parent(path: &Path) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match folder.filter(|folder| !folder.exists()) {
+        None => Ok(()),
+        Some(folder) => {
+            let message =
+                format!("{}: the folder {} is not there", path.display(), folder.display());
+            Err(Failure::new(Exit::Usage, message).hint("make it first; nothing was written"))
+        }
+    }
 }
 
 fn exists(path: &Path) -> Failure {

@@ -12,9 +12,9 @@ use super::markdown::{count, table};
 pub(crate) struct Totals {
     pub(crate) algorithms: u64,
     split: u64,
-    outputs: u64,
-    accumulators: u64,
-    repeated: u64,
+    pub(crate) outputs: u64,
+    pub(crate) accumulators: u64,
+    pub(crate) repeated: u64,
     pub(crate) differing: u64,
 }
 
@@ -70,7 +70,8 @@ fn table_of(listing: &Listing) -> String {
         "choice",
         "algorithms",
         "of them split-K",
-        "values of m",
+        "m listed",
+        "m launched",
         "outputs",
         "accumulators",
         "repetitions",
@@ -79,7 +80,7 @@ fn table_of(listing: &Listing) -> String {
     let pairs = listing.shapes.iter().flat_map(|shape| Choice::ALL.map(|choice| (shape, choice)));
     let rows: Vec<Vec<String>> = pairs.map(|(shape, choice)| row(shape, choice)).collect();
     format!(
-        "`{id}`: {}, driver {}, CUDA {}, cuBLASLt {}: {} algorithms, {} values compared, {} differ.\n\n{}",
+        "`{id}`: {}, driver {}, CUDA {}, cuBLASLt {}: {} algorithms listed, {} values compared, {} differ.{}\n\n{}",
         gpus.join(", "),
         measured.driver,
         measured.cuda_driver,
@@ -87,12 +88,23 @@ fn table_of(listing: &Listing) -> String {
         count(totals.algorithms),
         count(totals.compared()),
         count(totals.differing),
+        left_out(listing),
         table(&head, &rows)
     )
 }
 
+/// The algorithms that a build refused, where the file says so.
+fn left_out(listing: &Listing) -> String {
+    match listing.refused.len() {
+        0 => String::new(),
+        some => format!(" Left out: {some} ({}).", listing.refused.join("; ")),
+    }
+}
+
 fn row(shape: &Shape, choice: Choice) -> Vec<String> {
     let totals = Totals::of(chosen(shape, choice));
+    let launched: BTreeSet<u64> =
+        chosen(shape, choice).into_iter().flat_map(|a| a.compared.m.iter().copied()).collect();
     let listed: u64 = shape.runs(choice).iter().map(|run| run.1 - run.0 + 1).sum();
     vec![
         shape.weights.join(", "),
@@ -102,6 +114,7 @@ fn row(shape: &Shape, choice: Choice) -> Vec<String> {
         count(totals.algorithms),
         count(totals.split),
         count(listed),
+        count(launched.len() as u64),
         count(totals.outputs),
         count(totals.accumulators),
         count(totals.repeated),

@@ -6,7 +6,7 @@ use attest::recipe::catalog::listing::Listing;
 
 use super::Evidence;
 use super::catalogues::{Totals, chosen};
-use super::gpu_tests::{Kind, Run, kind, setups};
+use super::gpu_tests::{Kind, Run, WITH_EMULATOR, WITH_GPU, kind, setups, sums};
 use super::markdown::{count, table as markdown_table};
 use super::models::lengths;
 use super::record::Record;
@@ -18,7 +18,7 @@ pub(crate) fn table(evidence: &Evidence) -> String {
     rows.extend(products(&evidence.catalogues));
     let kinds = [Kind::Product, Kind::Kernel, Kind::Instruction, Kind::Other];
     rows.extend(tests(&evidence.tests, &kinds));
-    markdown_table(&["GPU", "stack", "what", "outputs compared", "differing"], &rows)
+    markdown_table(&["GPU", "stack", "what", WITH_EMULATOR, WITH_GPU, "differing"], &rows)
 }
 
 /// A row for each GPU, stack and model; or one that says there is none.
@@ -33,7 +33,7 @@ fn whole_models(records: &[Record]) -> Vec<Vec<String>> {
         }
     }
     if keys.is_empty() {
-        let none = ["–", "–", "transcripts of whole models: none recorded yet", "0", "–"];
+        let none = ["–", "–", "transcripts of whole models: none recorded yet", "0", "0", "–"];
         return vec![none.map(str::to_owned).to_vec()];
     }
     keys.into_iter()
@@ -52,7 +52,7 @@ fn whole_models(records: &[Record]) -> Vec<Vec<String>> {
                 "transcripts of {model}, prompt + generated tokens: {}",
                 tallied(runs.iter().map(|run| lengths(run))).join(", ")
             );
-            vec![gpu, format!("`{stack}`"), what, count(compared.sum()), differing]
+            vec![gpu, format!("`{stack}`"), what, count(compared.sum()), count(0), differing]
         })
         .collect()
 }
@@ -90,11 +90,12 @@ fn products(catalogues: &[Catalog]) -> Vec<Vec<String>> {
                 gpu.join(", "),
                 format!("`{}`", stack.name()),
                 format!(
-                    "products that {} list: {} algorithms; results, accumulators, repetitions",
+                    "products that {} list: {} algorithms; results and accumulators, then repetitions",
                     ids.join(", "),
                     count(totals.algorithms)
                 ),
-                count(totals.compared()),
+                count(totals.outputs + totals.accumulators),
+                count(totals.repeated),
                 count(totals.differing),
             ]);
         }
@@ -116,34 +117,52 @@ fn tests(runs: &[Run], kinds: &[Kind]) -> Vec<Vec<String>> {
             if own.is_empty() {
                 continue;
             }
-            let (stack, what) = words(of);
-            rows.push(vec![
-                gpu.to_owned(),
-                stack.to_owned(),
-                what.to_owned(),
-                count(own.iter().map(|run| run.compared).sum()),
-                count(own.iter().map(|run| run.differing).sum()),
-            ]);
+            for (stack, wanted, what) in words(of) {
+                let sums = sums(own.iter().copied(), wanted);
+                rows.push(vec![
+                    gpu.to_owned(),
+                    (*stack).to_owned(),
+                    (*what).to_owned(),
+                    count(sums.emulator),
+                    count(sums.gpu),
+                    count(sums.differing),
+                ]);
+            }
         }
     }
     rows
 }
 
-/// The stacks that a kind of test speaks for, and what it compares.
-fn words(kind: Kind) -> (&'static str, &'static str) {
+/// Rows of a kind of test: the stacks that they speak for, which of its comparisons, and
+/// what they compare.
+type Words = (&'static str, fn(&str) -> bool, &'static str);
+
+fn words(kind: Kind) -> &'static [Words] {
     match kind {
-        Kind::FullSize => (
-            "both",
-            "every step of generations of Qwen3-4B: prefill, decode, stacked passes, batches to 16",
-        ),
-        Kind::Generation => {
-            ("`native`", "every step of generations of two small models, alone and in batches")
+        Kind::FullSize => &[
+            (
+                "`native`",
+                |what| !what.contains(", native-stock, "),
+                "every step of generations of Qwen3-4B; of the GPU with itself: passes stacked, batches of 1 to 16",
+            ),
+            (
+                "`native-stock`",
+                |what| what.contains(", native-stock, "),
+                "every step of generations of Qwen3-4B",
+            ),
+        ],
+        Kind::Generation => &[(
+            "`native`",
+            |_| true,
+            "every step of generations of two small models; of the GPU with itself: passes stacked, batches of 1 to 16",
+        )],
+        Kind::Product => &[("`native`", |_| true, "products that `h200-cublaslt-13.1` covers")],
+        Kind::Kernel => {
+            &[("both", |_| true, "attention, RMSNorm, RoPE and the other kernels alone")]
         }
-        Kind::Product => ("`native`", "products that `h200-cublaslt-13.1` covers"),
-        Kind::Kernel => ("both", "attention, RMSNorm, RoPE and the other kernels alone"),
         Kind::Instruction => {
-            ("both", "`mma.sync` bf16; special functions and rounding at every input")
+            &[("both", |_| true, "`mma.sync` bf16; special functions and rounding at every input")]
         }
-        Kind::Other => ("–", "other tests"),
+        Kind::Offer | Kind::Other => &[("–", |_| true, "other tests")],
     }
 }

@@ -52,6 +52,7 @@ pub(super) fn build(args: &Build, output: &Output) -> CommandResult {
             data: DESCRIPTION.split_whitespace().collect::<Vec<_>>().join(" "),
         },
         shapes,
+        refused: refused.clone(),
     };
     let internal = |what: String| Failure::new(Exit::Internal, what);
     let text = text::of(&listing).map_err(|error| internal(error.to_string()))?;

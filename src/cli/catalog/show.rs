@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::open;
 use crate::cli::output::Output;
 use crate::cli::{CommandResult, Exit};
+use crate::recipe::catalog::families::Family;
 use crate::recipe::catalog::listing::{Listing, Shape};
 use crate::recipe::catalog::{Catalog, Choice};
 
@@ -95,15 +96,42 @@ fn one(catalog: &Catalog, m: Option<u64>) -> (Value, String) {
         catalog.digest(),
         catalog.product()
     );
-    if let Some(listing) = catalog.listing() {
-        let (rows, table) = match m {
-            None => shapes(listing),
-            Some(m) => products(listing, m),
-        };
-        json["shapes"] = rows;
-        text.push_str(&table);
+    match catalog.listing() {
+        Some(listing) => {
+            let (rows, table) = match m {
+                None => shapes(listing),
+                Some(m) => products(listing, m),
+            };
+            json["shapes"] = rows;
+            text.push_str(&table);
+        }
+        None => {
+            let (rows, table) = families(catalog.families());
+            json["families"] = rows;
+            text.push_str(&table);
+        }
     }
     (json, text)
+}
+
+/// A row for each family, and what was compared of it.
+fn families(families: &[Family]) -> (Value, String) {
+    let (mut rows, mut text) = (Vec::new(), String::new());
+    for family in families {
+        let Family { id, max_split_k, reduction_scheme, max_m, max_n, max_k, evidence, .. } =
+            family;
+        let recipe = family.recipe.recipe().to_string();
+        let _ = writeln!(
+            text,
+            "\nalgorithm {id}, up to {max_split_k} slice(s), reduction scheme {reduction_scheme}: {recipe}\n\
+             measured up to m={max_m} n={max_n} k={max_k}\n{evidence}"
+        );
+        rows.push(json!({
+            "id": id, "max_split_k": max_split_k, "reduction_scheme": reduction_scheme,
+            "recipe": recipe, "max_m": max_m, "max_n": max_n, "max_k": max_k, "evidence": evidence,
+        }));
+    }
+    (Value::from(rows), text)
 }
 
 /// A row for each weight and choice.
@@ -111,8 +139,8 @@ fn shapes(listing: &Listing) -> (Value, String) {
     let (mut rows, mut text) = (Vec::new(), String::new());
     let _ = writeln!(
         text,
-        "\n{:>7} {:>6}  {:<8} {:>6} {:>6}  values of m by recipe",
-        "n", "k", "choice", "runs", "listed"
+        "\n{:>7} {:>6}  {:<18} {:<8} {:>6} {:>6}  of them, by recipe",
+        "n", "k", "weights", "choice", "runs", "m's"
     );
     for shape in &listing.shapes {
         for choice in Choice::ALL {
@@ -128,7 +156,8 @@ fn shapes(listing: &Listing) -> (Value, String) {
             let (n, k, name) = (shape.n, shape.k, choice.name());
             let _ = writeln!(
                 text,
-                "{n:>7} {k:>6}  {name:<8} {:>6} {count:>6}  {}",
+                "{n:>7} {k:>6}  {:<18} {name:<8} {:>6} {count:>6}  {}",
+                shape.weights.join(", "),
                 runs.len(),
                 recipes.join(", ")
             );
@@ -144,6 +173,11 @@ fn shapes(listing: &Listing) -> (Value, String) {
 /// Who computes the products with `m` rows.
 fn products(listing: &Listing, m: u64) -> (Value, String) {
     let (mut rows, mut text) = (Vec::new(), String::new());
+    let _ = writeln!(
+        text,
+        "\n{:>7} {:>6}  {:<8} with m={m} (listed up to m={})",
+        "n", "k", "choice", listing.max_m
+    );
     for shape in &listing.shapes {
         for choice in Choice::ALL {
             let algorithm = shape.algorithm(choice, m);
@@ -152,7 +186,8 @@ fn products(listing: &Listing, m: u64) -> (Value, String) {
                 None => ("not listed", String::new()),
                 Some(a) => (a.recipe.as_str(), a.attributes.to_string()),
             };
-            let _ = writeln!(text, "{n:>7} {k:>6}  {name:<8} {recipe}  {attributes}");
+            let line = format!("{n:>7} {k:>6}  {name:<8} {recipe}  {attributes}");
+            let _ = writeln!(text, "{}", line.trim_end());
             rows.push(json!({
                 "n": n, "k": k, "m": m, "choice": name,
                 "algorithm": algorithm.map(|a| &a.attributes),

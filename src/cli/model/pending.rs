@@ -8,6 +8,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::cli::error::{Exit, Failure};
+use crate::cli::paths;
 
 /// A folder being filled under another name beside its place; dropped before
 /// [`Self::finish`], it is removed.
@@ -37,7 +38,8 @@ impl PendingFolder {
         let mut partial = name.to_owned();
         partial.push(format!(".{}.partial", std::process::id()));
         let partial = path.with_file_name(partial);
-        fs::create_dir(&partial).map_err(|error| failed(&partial, &error))?;
+        paths::require_parent(path)?;
+        fs::create_dir(&partial).map_err(|error| failed(path, &error))?;
         Ok(Self { path: path.to_owned(), partial })
     }
 

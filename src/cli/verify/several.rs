@@ -11,7 +11,8 @@ use crate::verify::report::Verdict;
 /// Verifies one after the other and prints all reports, then the verdicts again.
 pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     if args.dry_run {
-        return Err(Failure::new(Exit::Usage, "--dry-run takes one transcript"));
+        return Err(Failure::new(Exit::Usage, "--dry-run takes one transcript")
+            .hint("run it for each; of one model, the weights are read and hashed for each"));
     }
     // A name that is wrong costs no verification of the others.
     for path in &args.transcripts {

@@ -39,6 +39,15 @@ pub enum FamilyRecipe {
     SingleWalk,
 }
 
+impl FamilyRecipe {
+    /// The recipe.
+    pub fn recipe(self) -> Recipe {
+        match self {
+            Self::SingleWalk => Recipe::SingleWalk,
+        }
+    }
+}
+
 /// A file of this form.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -40,6 +40,9 @@ pub struct Listing {
     pub measured: Measured,
     /// The weights, by shape.
     pub shapes: Vec<Shape>,
+    /// A sentence for each algorithm that the library offered and that is not listed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
 }
 
 /// When and how a listing was measured.

@@ -248,6 +248,14 @@ impl Catalog {
         }
     }
 
+    /// The measured families, if this catalogue is of that form.
+    pub fn families(&self) -> &[families::Family] {
+        match &self.form {
+            Form::Families(families) => &families.families,
+            Form::Listing(_) => &[],
+        }
+    }
+
     /// What the library is asked for; `None` if the catalogue knows nothing about
     /// this choice.
     pub fn preference(&self, choice: Choice) -> Option<Preference> {
