@@ -184,8 +184,11 @@ fn the_tables_show_what_differs() {
     let lines = fs::read_to_string(root().join("spec/evidence/gpu.jsonl")).unwrap();
     let changed = lines.replacen("\"differing\":0,\"rows\"", "\"differing\":7,\"rows\"", 1);
     assert_ne!(lines, changed);
+    // A sum that is not that of its comparisons is no record.
+    assert!(gpu_tests::read(&changed).unwrap_err().to_string().contains("7 differ"));
+    let changed = changed.replacen("\"differing\":0,\"first\"", "\"differing\":7,\"first\"", 1);
     let table = gpu_tests::tables(&gpu_tests::read(&changed).unwrap());
-    assert!(table.contains("outputs compared, 7 differ") && table.contains("| 7 |"));
+    assert!(table.contains("of the GPU with the GPU, 7 differ") && table.contains("| 7 |"));
     let renamed = lines.replacen("rope_is_its_recipe", "a_new_test", 1);
     assert!(gpu_tests::tables(&gpu_tests::read(&renamed).unwrap()).contains("`a_new_test`"));
 }
@@ -203,7 +206,7 @@ fn a_catalogue_counts_each_algorithm_once() {
     };
     let compared: u64 = algorithms.iter().map(counts).sum();
     let due = format!(
-        "{} algorithms, {} values compared, 0 differ",
+        "{} algorithms listed, {} values compared, 0 differ",
         markdown::count(algorithms.len() as u64),
         markdown::count(compared)
     );

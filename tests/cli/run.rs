@@ -295,7 +295,7 @@ fn what_is_there_is_not_overwritten() {
         ("prompt.txt", "is read by this run"),
         (text(&key), "is read by this run"),
         ("folder", "is not a plain file"),
-        ("nowhere/t.cbor", "No such file"),
+        ("nowhere/t.cbor", "the folder nowhere is not there"),
         ("model/new.cbor", "in the model's folder"),
     ] {
         fs::create_dir_all(home.path("folder")).unwrap();
@@ -413,7 +413,7 @@ fn of_several_prompts_the_one_that_cannot_be_used_is_named() {
     fails(&mut several(&[]), 2, &["transcript-2.cbor exists; nothing was written"]);
     assert_eq!(fs::read(home.path("transcript-2.cbor")).unwrap(), b"evidence");
     assert!(!home.path("transcript-1.cbor").exists(), "and none of the others");
-    fails(&mut several(&["--out", "nowhere/t.cbor"]), 2, &["nowhere/t-1.cbor", "No such file"]);
+    fails(&mut several(&["--out", "nowhere/t.cbor"]), 2, &["nowhere/t-1.cbor", "is not there"]);
     // A transcript in place of a prompt.
     fs::rename(home.path("a.txt"), home.path("p-2.txt")).unwrap();
     let more = ["--overwrite", "--out", "p.txt"];

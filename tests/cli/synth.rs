@@ -74,7 +74,7 @@ fn refuses_what_it_cannot_write_or_use_and_leaves_nothing() {
     let cases: [(&[&str], i32, &[&str]); 6] = [
         (&["--out", "full"], 2, &["full exists and is not empty; nothing was written"]),
         (&["--out", "file"], 2, &["file exists and is no folder; nothing was written"]),
-        (&["--out", "absent/m"], 2, &["absent/", "No such file"]),
+        (&["--out", "absent/m"], 2, &["absent/", "is not there"]),
         (&["--out", ".."], 2, &[".. names no folder"]),
         (&["--tokenizer", "no-tokenizer"], 2, &["no-tokenizer/tokenizer.json", "No such file"]),
         (

@@ -12,6 +12,8 @@ pub(crate) struct Run {
     pub(crate) test: String,
     pub(crate) environment: Setup,
     unix_time: u64,
+    compared: u64,
+    differing: u64,
     rows: Vec<Line>,
 }
 
@@ -93,6 +95,15 @@ pub(crate) fn read(lines: &str) -> Result<Vec<Run>, Failed> {
     for (index, line) in lines.lines().enumerate() {
         let run: Run = serde_json::from_str(line)
             .map_err(|error| format!("gpu.jsonl, line {}: {error}", index + 1))?;
+        let own = sums([&run], |_| true);
+        if (run.compared, run.differing) != (own.emulator + own.gpu, own.differing) {
+            let (index, compared, differing) = (index + 1, run.compared, run.differing);
+            let what = "which is not the sum of its rows";
+            return Err(format!(
+                "gpu.jsonl, line {index}: {compared} compared, {differing} differ, {what}"
+            )
+            .into());
+        }
         runs.retain(|other| (&other.test, &other.environment) != (&run.test, &run.environment));
         runs.push(run);
     }
