@@ -315,6 +315,7 @@ fn json(done: &Verified, by: &Verifier) -> Result<serde_json::Value, Failure> {
         "exit": done.report.verdict().exit_code(),
         "verifier": by.json(),
         "transcript": done.transcript.as_ref().map(|t| t.digest().to_string()),
+        "layers": done.layers,
         "text": done.text.as_ref().filter(|_| done.report.verdict() == Verdict::Verified),
         "claims": serde_json::to_value(&done.claims).map_err(internal)?,
         "digests": done.digests.map(|digests| {

@@ -20,8 +20,8 @@ pub(super) fn admit(
     nonce: Option<&[u8]>,
 ) -> Result<Admitted, Box<Verified>> {
     let refused = |report, transcript| {
-        let (text, claims, digests) = (None, Vec::new(), None);
-        Box::new(Verified { report, transcript, text, claims, digests })
+        let (text, claims, digests, layers) = (None, Vec::new(), None, None);
+        Box::new(Verified { report, transcript, text, claims, digests, layers })
     };
     let mut report = Report::default();
     let transcript = match Transcript::parse(file) {

@@ -73,6 +73,8 @@ pub struct Verified {
     pub claims: Vec<Claim>,
     /// Where the digests of the model's files came from, if it is the one stated.
     pub digests: Option<Digests>,
+    /// Layers of the model, if it is the one stated.
+    pub layers: Option<usize>,
 }
 
 /// Where digests came from.
@@ -94,7 +96,7 @@ pub fn verify(request: Request<'_>) -> Verified {
         Err(refused) => return *refused,
     };
     let statement = transcript.statement();
-    let (mut text, mut digests) = (None, None);
+    let (mut text, mut digests, mut layers) = (None, None, None);
     let identified = (request.open_model)(&statement.model)
         .map_err(|error| identity::unreadable(&error))
         .and_then(|content| {
@@ -120,10 +122,11 @@ pub fn verify(request: Request<'_>) -> Verified {
             text = content.tokenizer().decode(&statement.tokens_out).ok();
             let (files, from_cache) = (manifest.files().len(), manifest.from_cache());
             digests = Some(Digests { files, from_cache });
+            layers = Some(content.config().num_hidden_layers);
             report.close("not reached")
         }
     };
-    Verified { report, transcript: Some(transcript), text, claims, digests }
+    Verified { report, transcript: Some(transcript), text, claims, digests, layers }
 }
 
 fn check_prompt(report: &mut Report, statement: &Statement, model: &Content) {
