@@ -25,6 +25,7 @@ mod plan;
 mod produce;
 mod progress;
 mod quantity;
+mod report;
 mod run;
 mod usage;
 mod verify;
@@ -63,6 +64,8 @@ enum Command {
     Run(run::Args),
     /// Re-execute a transcript on this CPU and compare every bit.
     Verify(verify::Args),
+    /// Make the page that an auditor files, from a transcript and the report on it.
+    Report(report::Args),
     /// Print what a transcript states, without checking it.
     Inspect(inspect::Args),
     /// Print the plan of a forward pass: every step and its recipe.
@@ -103,6 +106,7 @@ pub fn main() -> ExitCode {
         Command::Keygen(args) => keygen::run(args, &output),
         Command::Run(args) => run::run(args, &output),
         Command::Verify(args) => verify::run(args, &output),
+        Command::Report(args) => report::run(args, &output),
         Command::Inspect(args) => inspect::run(args, &output),
         Command::Plan(args) => plan::run(args, &output),
         Command::Model(args) => model::run(args, &output),

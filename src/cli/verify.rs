@@ -3,7 +3,7 @@
 mod several;
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args as ClapArgs;
@@ -108,7 +108,10 @@ struct Checked {
 
 impl<'a> Checker<'a> {
     fn new(args: &'a Args, output: &'a Output) -> Result<Self, Failure> {
-        let trust = trust_store(args)?;
+        let trust = match args.insecure_accept_any_key {
+            true => None,
+            false => read_trust(args.trust.as_deref())?,
+        };
         if args.insecure_accept_any_key {
             output.note("warning: any key is accepted; this shows nothing about who signed");
         }
@@ -244,13 +247,14 @@ impl Verifier {
     }
 }
 
-/// The trust file named, or the configured one if it exists.
-fn trust_store(args: &Args) -> Result<Option<Trust>, Failure> {
-    if args.insecure_accept_any_key {
-        return Ok(None);
-    }
-    let path = match &args.trust {
-        Some(path) => path.clone(),
+/// The keys of the trust file named, or of the configured one if it exists.
+pub(super) fn trust_file(named: Option<&Path>) -> Result<Option<TrustStore>, Failure> {
+    Ok(read_trust(named)?.map(|trust| trust.store))
+}
+
+fn read_trust(named: Option<&Path>) -> Result<Option<Trust>, Failure> {
+    let path = match named {
+        Some(path) => path.to_owned(),
         None => match paths::trust().filter(|path| path.exists()) {
             Some(path) => path,
             None => return Ok(None),

@@ -1,4 +1,5 @@
-//! Item 0: a COSE_Sign1 (RFC 9052) over the statement, in exactly one form.
+//! Item 0: a COSE_Sign1 (RFC 9052) over the statement, in exactly one form. An
+//! auditor's signature over a report has the same form, with a context of its own.
 //!
 //! coset parses leniently and signs what it received; every rule below closes a
 //! gap between "valid COSE" and "the one form of this format": tag 18, a
@@ -22,6 +23,28 @@ pub const SIGNING_CONTEXT: &[u8] = b"attest transcript v1";
 /// Media type of the payload, in the protected header.
 pub const CONTENT_TYPE: &str = "application/attest-statement+cbor";
 
+/// What an envelope is for: the parts of the form that keep its uses apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Form {
+    context: &'static [u8],
+    content_type: &'static str,
+    other_type: &'static str,
+}
+
+/// Of a transcript; the payload is its statement.
+pub const STATEMENT: Form = Form {
+    context: SIGNING_CONTEXT,
+    content_type: CONTENT_TYPE,
+    other_type: "the content type must be application/attest-statement+cbor",
+};
+
+/// Of an auditor's signature over a report; the payload is the SHA-256 of the report.
+pub const REPORT: Form = Form {
+    context: b"attest report v1",
+    content_type: "application/attest-report-sha256",
+    other_type: "the content type must be application/attest-report-sha256",
+};
+
 /// A parsed envelope. Its signature is *not* checked yet.
 #[derive(Debug)]
 pub struct Envelope {
@@ -38,10 +61,15 @@ pub struct Envelope {
 impl Envelope {
     /// Signs a statement.
     pub fn seal(statement: &[u8], key: &PrivateKey) -> Vec<u8> {
+        Self::seal_as(STATEMENT, statement, key)
+    }
+
+    /// Signs a payload for what the form is for.
+    pub fn seal_as(form: Form, payload: &[u8], key: &PrivateKey) -> Vec<u8> {
         CoseSign1Builder::new()
-            .protected(protected_header(iana::Algorithm::EdDSA, key.public().id()))
-            .payload(statement.to_vec())
-            .create_signature(SIGNING_CONTEXT, |bytes| key.sign(bytes).to_vec())
+            .protected(protected_header(form, iana::Algorithm::EdDSA, key.public().id()))
+            .payload(payload.to_vec())
+            .create_signature(form.context, |bytes| key.sign(bytes).to_vec())
             .build()
             .to_tagged_vec()
             .expect("a message of bytes and integers has an encoding")
@@ -52,6 +80,14 @@ impl Envelope {
     /// # Errors
     /// [`TranscriptError::Encoding`] and [`TranscriptError::Envelope`].
     pub fn open(file: &[u8]) -> Result<Self, TranscriptError> {
+        Self::open_as(STATEMENT, file)
+    }
+
+    /// As [`Self::open`], an envelope of this form.
+    ///
+    /// # Errors
+    /// [`TranscriptError::Encoding`] and [`TranscriptError::Envelope`].
+    pub fn open_as(form: Form, file: &[u8]) -> Result<Self, TranscriptError> {
         let refuse = |offset, reason| Err(TranscriptError::Envelope { offset, reason });
         let first = |at: usize| file.get(at).copied();
 
@@ -80,11 +116,11 @@ impl Envelope {
             return refuse(signature_start, "the signature must have 64 bytes");
         };
 
-        let key_id = open_protected(&file[protected.clone()], protected.start)?;
+        let key_id = open_protected(form, &file[protected.clone()], protected.start)?;
         let Ok(message) = CoseSign1::from_tagged_slice(&file[..signature.end]) else {
             return refuse(0, "not a COSE_Sign1");
         };
-        let signed_bytes = message.tbs_data(SIGNING_CONTEXT);
+        let signed_bytes = message.tbs_data(form.context);
         Ok(Self { key_id, payload, end: signature.end, signed_bytes, signature: signature_bytes })
     }
 
@@ -95,7 +131,7 @@ impl Envelope {
 }
 
 /// Reads the protected header and requires its one form.
-fn open_protected(bytes: &[u8], base: usize) -> Result<KeyId, TranscriptError> {
+fn open_protected(form: Form, bytes: &[u8], base: usize) -> Result<KeyId, TranscriptError> {
     let refuse = |reason| Err(TranscriptError::Envelope { offset: base, reason });
     if bytes.is_empty() {
         return refuse("the protected header is empty, alg is required");
@@ -114,15 +150,15 @@ fn open_protected(bytes: &[u8], base: usize) -> Result<KeyId, TranscriptError> {
         Some(_) => return refuse("alg must be EdDSA (-8) or Ed25519 (-19)"),
         None => return refuse("alg is required in the protected header"),
     };
-    if header.content_type != Some(ContentType::Text(CONTENT_TYPE.to_owned())) {
-        return refuse("the content type must be application/attest-statement+cbor");
+    if header.content_type != Some(ContentType::Text(form.content_type.to_owned())) {
+        return refuse(form.other_type);
     }
     let Ok(key_id) = <[u8; 8]>::try_from(header.key_id.as_slice()) else {
         return refuse("kid must have 8 bytes");
     };
     let key_id = KeyId(key_id);
     // Whatever else is in there makes the bytes differ.
-    match protected_header(algorithm, key_id).to_vec() {
+    match protected_header(form, algorithm, key_id).to_vec() {
         Ok(canonical) if canonical == bytes => Ok(key_id),
         Ok(_) | Err(_) => {
             refuse("the protected header has other members than alg, content type, kid")
@@ -130,10 +166,10 @@ fn open_protected(bytes: &[u8], base: usize) -> Result<KeyId, TranscriptError> {
     }
 }
 
-fn protected_header(algorithm: iana::Algorithm, key_id: KeyId) -> Header {
+fn protected_header(form: Form, algorithm: iana::Algorithm, key_id: KeyId) -> Header {
     HeaderBuilder::new()
         .algorithm(algorithm)
-        .content_type(CONTENT_TYPE.to_owned())
+        .content_type(form.content_type.to_owned())
         .key_id(key_id.0.to_vec())
         .build()
 }

@@ -1,9 +1,9 @@
 //! The report: a list of checks, and the one word derived from it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What the report says in one word. Exit codes: [`Verdict::exit_code`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 #[non_exhaustive]
 pub enum Verdict {
@@ -57,7 +57,7 @@ impl Verdict {
 }
 
 /// What a check is about, in the order of checking.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Subject {
@@ -115,7 +115,8 @@ pub enum Outcome {
 }
 
 /// The first output that differs.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Finding {
     /// Pass, 0 is the prefill.
     pub pass: usize,
@@ -132,8 +133,8 @@ pub struct Finding {
 }
 
 /// How two outputs differ.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Difference {
     /// The transcript holds the values.
     Element {

@@ -10,6 +10,7 @@ mod commands;
 mod dry_run;
 mod readme;
 mod refusals;
+mod report;
 mod run;
 #[path = "../support/mod.rs"]
 mod support;

@@ -8,14 +8,14 @@ mod refusal;
 mod time;
 
 pub use refusal::{Distrust, TrustError};
-pub use time::rfc3339;
+pub use time::{rfc3339, unix_time};
 
 use serde::Deserialize;
 use toml::value::Datetime;
 
 use crate::num::Digest;
 use crate::transcript::Transcript;
-use crate::transcript::key::PublicKey;
+use crate::transcript::key::{KeyId, PublicKey};
 
 /// What a key may be used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -123,14 +123,8 @@ impl TrustStore {
     /// # Errors
     /// [`Distrust`], a sentence for the report.
     pub fn authenticate(&self, transcript: &Transcript) -> Result<&TrustedKey, Distrust> {
-        let id = transcript.key_id();
-        let mut named = self.keys.iter().filter(|entry| entry.key.id() == id).peekable();
-        let Some(first) = named.peek() else { return Err(Distrust::UnknownKey { id }) };
-        let name = first.name.clone();
-        let Some(signer) = named.find(|entry| transcript.verify_signature(&entry.key).is_ok())
-        else {
-            return Err(Distrust::BadSignature { id, name });
-        };
+        let signed_by = |key: &PublicKey| transcript.verify_signature(key).is_ok();
+        let signer = self.signer(transcript.key_id(), signed_by)?;
         let statement = transcript.statement();
         self.judge(
             &signer.key,
@@ -141,6 +135,21 @@ impl TrustStore {
                 role: Role::Prover,
             },
         )
+    }
+
+    /// Finds the key with this id that a signature is by.
+    ///
+    /// # Errors
+    /// [`Distrust::UnknownKey`], [`Distrust::BadSignature`].
+    pub fn signer(
+        &self,
+        id: KeyId,
+        signed_by: impl Fn(&PublicKey) -> bool,
+    ) -> Result<&TrustedKey, Distrust> {
+        let mut named = self.keys.iter().filter(|entry| entry.key.id() == id).peekable();
+        let Some(first) = named.peek() else { return Err(Distrust::UnknownKey { id }) };
+        let name = first.name.clone();
+        named.find(|entry| signed_by(&entry.key)).ok_or(Distrust::BadSignature { id, name })
     }
 
     /// Says whether a key may make this claim. The signature is checked before.

@@ -31,6 +31,15 @@ pub(super) fn unix_seconds(time: &Datetime) -> Result<u64, &'static str> {
     u64::try_from(seconds).map_err(|_| "before 1970")
 }
 
+/// Reads an RFC 3339 time; the inverse of [`rfc3339`].
+///
+/// # Errors
+/// What is wrong with it.
+pub fn unix_time(text: &str) -> Result<u64, &'static str> {
+    let time: Datetime = text.parse().map_err(|_| "not a time")?;
+    unix_seconds(&time)
+}
+
 /// Writes a Unix time as RFC 3339 in UTC.
 pub fn rfc3339(unix_seconds: u64) -> String {
     let (days, second) = (unix_seconds / 86_400, unix_seconds % 86_400);
@@ -100,10 +109,10 @@ mod tests {
     fn writing_is_the_inverse_of_reading() {
         for day in 0..200_000u64 {
             let seconds = day * 86_400 + day % 86_400;
-            let time: Datetime = rfc3339(seconds).parse().unwrap();
-            assert_eq!(unix_seconds(&time), Ok(seconds));
+            assert_eq!(unix_time(&rfc3339(seconds)), Ok(seconds));
         }
         assert_eq!(rfc3339(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(unix_time("yesterday"), Err("not a time"));
         assert!(rfc3339(u64::MAX).starts_with("584554051223-"));
     }
 }

@@ -1,0 +1,73 @@
+//! What verdicts and checks mean, in plain words.
+
+use crate::transcript::statement::TraceMode;
+use crate::verify::report::{Subject, Verdict};
+
+/// What a verdict means, and what to do about it.
+pub(super) fn verdict(verdict: Verdict) -> (&'static str, &'static str) {
+    match verdict {
+        Verdict::Verified => (
+            "A signer whom you trust stated this run, and computing it again gave every recorded \
+             bit.",
+            "File this report with the transcript, and read under Limits what it does not show.",
+        ),
+        Verdict::Mismatch => (
+            "A signer whom you trust stated this run, and the statement is false: computing it \
+             again gives something else.",
+            "Do not rely on the output. Keep the transcript, and ask the signer to account for the \
+             failed check below.",
+        ),
+        Verdict::Untrusted => (
+            "It is not known that somebody whom you trust stated this run, so nothing in it can be \
+             held against anybody.",
+            "Get the signer's public key in a way that you trust, name it in the trust file, and \
+             verify again; or ask for a transcript that meets the failed check below.",
+        ),
+        Verdict::Malformed => (
+            "The file is not a valid transcript, or a file of the model is not a valid model file: \
+             there is nothing to judge.",
+            "Ask for the file again; it was damaged or changed on its way, or never was one.",
+        ),
+        Verdict::Incomplete => (
+            "It could not be decided here, because something is missing or not known. This is \
+             neither a pass nor a failure.",
+            "Supply what the checks below name, and verify again.",
+        ),
+    }
+}
+
+/// The name of a check, and the question that it answers.
+pub(super) fn subject(subject: Subject) -> (&'static str, &'static str) {
+    match subject {
+        Subject::Encoding => ("encoding", "Is the file one intact transcript?"),
+        Subject::Signature => ("signature", "Did the holder of the key sign it?"),
+        Subject::Trust => ("trust", "May that key sign for this model at the claimed time?"),
+        Subject::Freshness => ("freshness", "Was it made for this request, and is not an old one?"),
+        Subject::Model => ("model", "Are the model's files at hand the ones stated?"),
+        Subject::Environment => {
+            ("environment", "Are the stated GPU, kernels and algorithms ones that were measured?")
+        }
+        Subject::Prompt => ("prompt", "Does the prompt give the stated tokens?"),
+        Subject::Execution => ("execution", "Is every recorded output what the model computes?"),
+        Subject::Sampling => ("sampling", "Do the generated tokens follow from the logits?"),
+        Subject::Coverage => ("coverage", "How much was compared?"),
+    }
+}
+
+/// What the transcript holds of the steps, and so what a comparison covers.
+pub(super) fn trace(mode: TraceMode) -> &'static str {
+    match mode {
+        TraceMode::None => {
+            "The transcript holds the logits of every pass and no output of a layer: layers are \
+             computed again on the way to the logits, and checked through them."
+        }
+        TraceMode::Layers => {
+            "The transcript holds the logits of every pass and a digest of the output of the \
+             embedding and of every layer."
+        }
+        TraceMode::Steps => {
+            "The transcript holds the logits of every pass and a digest of the output of every \
+             step."
+        }
+    }
+}
