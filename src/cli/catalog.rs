@@ -16,6 +16,7 @@ use super::output::Output;
 use super::{CommandResult, Exit, paths};
 use crate::model::synth::shapes;
 use crate::recipe::catalog::Catalog;
+use crate::recipe::catalog::listing::MAX_M;
 
 /// Arguments of `attest catalog`.
 #[derive(ClapArgs, Debug)]
@@ -43,7 +44,7 @@ struct Build {
     #[arg(long)]
     id: String,
     /// Largest number of rows of a product.
-    #[arg(long, value_name = "M", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    #[arg(long, value_name = "M", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=MAX_M as i64))]
     max_m: u32,
     /// Where to write it [default: ID.json].
     #[arg(long, value_name = "FILE")]

@@ -104,7 +104,8 @@ impl Slices {
         if length * (slices - 1) >= k {
             return Err(RecipeError::SplitEmpty { k, slices: count });
         }
-        let range = |slice: usize| slice * length..k.min((slice + 1) * length);
+        // The last slice may end beyond the largest number before it is cut to `k`.
+        let range = |slice: usize| slice * length..k.min((slice + 1).saturating_mul(length));
         Ok(Self { k, ranges: (0..slices).map(range).collect() })
     }
 
@@ -185,6 +186,12 @@ mod tests {
             let expected: Vec<_> = starts.iter().zip(ends).map(|(&a, &b)| a..b).collect();
             assert_eq!(slices.ranges(), expected, "{k} in {count}");
             assert_eq!(slices.k(), k);
+        }
+        // The largest k there is: no end of a slice overflows.
+        let k = usize::MAX - 63;
+        for count in [2, 255] {
+            let slices = Slices::split(k, count).unwrap();
+            assert_eq!(slices.ranges().last().unwrap().end, k, "{count} slices");
         }
         let whole = Slices::whole(100);
         assert_eq!((whole.k(), whole.ranges().len(), &whole.ranges()[0]), (100, 1, &(0..100)));

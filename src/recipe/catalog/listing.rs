@@ -14,6 +14,9 @@ use crate::recipe::split_k::Slices;
 /// Value of `format` in files of this form.
 pub const FORMAT: u32 = 2;
 
+/// Most rows that a listing may go up to.
+pub const MAX_M: u64 = 1 << 20;
+
 /// A file of this form.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -147,6 +150,9 @@ impl Shape {
     fn check(&self, max_m: u64) -> Result<(), String> {
         let (n, k) = (self.n, self.k);
         let wrong = |what: String| Err(format!("n={n} k={k}: {what}"));
+        if n == 0 || k == 0 {
+            return wrong("a weight has no elements".into());
+        }
         let mut used = vec![false; self.algorithms.len()];
         for run in self.unsplit.iter().chain(&self.stock) {
             match used.get_mut(run.2) {
@@ -170,15 +176,24 @@ impl Shape {
                 let recipe = &algorithm.recipe;
                 return wrong(format!("{recipe} is no recipe of {}", algorithm.attributes));
             }
-            let compared = &algorithm.compared;
-            if compared.outputs == 0 || compared.differing != 0 || !used[index] {
+            let Compared { outputs, accumulators, repeated, differing, .. } = algorithm.compared;
+            if [outputs, accumulators, repeated].contains(&0) || differing != 0 || !used[index] {
                 return wrong(format!(
-                    "{}: {} outputs compared, {} differ, {}",
+                    "{}: {outputs} outputs, {accumulators} accumulators, {repeated} repetitions \
+                     compared, {differing} differ, {}",
                     algorithm.attributes,
-                    compared.outputs,
-                    compared.differing,
                     if used[index] { "listed" } else { "not used" }
                 ));
+            }
+            let same = |other: &Algorithm| other.attributes == algorithm.attributes;
+            if self.algorithms[..index].iter().any(same) {
+                return wrong(format!("{} is listed twice", algorithm.attributes));
+            }
+        }
+        for run in self.unsplit.iter().chain(&self.stock) {
+            let Algorithm { attributes, compared, .. } = &self.algorithms[run.2];
+            if let Some(m) = [run.0, run.1].into_iter().find(|m| !compared.m.contains(m)) {
+                return wrong(format!("{attributes} was not compared at m={m}, where a run ends"));
             }
         }
         Ok(())
@@ -193,6 +208,9 @@ impl Listing {
         }
         if self.shapes.is_empty() {
             return Err("it lists no product".into());
+        }
+        if self.max_m == 0 || self.max_m > MAX_M {
+            return Err(format!("max_m {} is outside 1..={MAX_M}", self.max_m));
         }
         for (i, shape) in self.shapes.iter().enumerate() {
             let same = |other: &Shape| (other.n, other.k) == (shape.n, shape.k);

@@ -105,11 +105,11 @@ const LISTING: &str = r#"{
         "algorithms": [
             { "attributes": { "id": 41, "tile": 393, "stages": 35, "split_k": 1, "reduction_scheme": 0,
                 "swizzle": 0, "custom_option": 0, "inner_shape": 0, "cluster_shape": 2 },
-              "recipe": "single_walk", "compared": { "m": [1], "outputs": 64, "accumulators": 64,
+              "recipe": "single_walk", "compared": { "m": [1, 3, 4, 6, 9], "outputs": 64, "accumulators": 64,
                 "repeated": 64, "differing": 0 } },
             { "attributes": { "id": 66, "tile": 393, "stages": 35, "split_k": 2, "reduction_scheme": 2,
                 "swizzle": 0, "custom_option": 0, "inner_shape": 0, "cluster_shape": 2 },
-              "recipe": "split_k_workspace_f32(slices=2,k_tile=64)", "compared": { "m": [1],
+              "recipe": "split_k_workspace_f32(slices=2,k_tile=64)", "compared": { "m": [1, 2],
                 "outputs": 64, "accumulators": 64, "repeated": 64, "differing": 0 } }],
         "unsplit": [[1, 4, 0], [6, 9, 0]], "stock": [[1, 2, 1], [3, 9, 0]] }]
 }"#;
@@ -159,11 +159,19 @@ fn a_listing_contradicts_nothing() {
         ("[6, 9, 0]", "[6, 9, 1]", "with split-K is listed as one without"),
         ("[1, 2, 1]", "[1, 2, 0]", "not used"),
         ("\"differing\": 0", "\"differing\": 1", "1 differ"),
-        ("\"outputs\": 64", "\"outputs\": 0", "0 outputs compared"),
+        ("\"outputs\": 64", "\"outputs\": 0", "0 outputs"),
         ("\"single_walk\"", "\"split_k_workspace_f32(slices=2,k_tile=64)\"", "is no recipe of"),
         ("\"reduction_scheme\": 2", "\"reduction_scheme\": 1", "is no recipe of"),
         ("\"k\": 256", "\"k\": 250", "is no recipe of"),
         ("\"profile\"", "\"gpu\"", "unknown field `gpu`"),
+        ("\"k\": 256", "\"k\": 0", "a weight has no elements"),
+        ("\"n\": 64", "\"n\": 0", "a weight has no elements"),
+        ("\"max_m\": 9", "\"max_m\": 0", "max_m 0 is outside 1..=1048576"),
+        ("\"max_m\": 9", "\"max_m\": 1048577", "max_m 1048577 is outside"),
+        ("\"accumulators\": 64", "\"accumulators\": 0", "0 accumulators"),
+        ("\"repeated\": 64", "\"repeated\": 0", "0 repetitions"),
+        ("[1, 3, 4, 6, 9]", "[1, 3, 6, 9]", "was not compared at m=4, where a run ends"),
+        ("[1, 3, 4, 6, 9]", "[]", "was not compared at m=1"),
     ];
     for (from, to, words) in cases {
         let text = LISTING.replacen(from, to, 1);
@@ -171,4 +179,11 @@ fn a_listing_contradicts_nothing() {
         let error = Catalog::parse("test", &text).unwrap_err().to_string();
         assert!(error.contains(words), "{from}: {error}");
     }
+    let mut twice: serde_json::Value = serde_json::from_str(LISTING).unwrap();
+    let shape = &mut twice["shapes"][0];
+    let copy = shape["algorithms"][0].clone();
+    shape["algorithms"].as_array_mut().unwrap().push(copy);
+    shape["unsplit"][1][2] = 2.into();
+    let error = Catalog::parse("test", &twice.to_string()).unwrap_err().to_string();
+    assert!(error.contains("algorithm 41 ") && error.contains("is listed twice"), "{error}");
 }
