@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // a test: a panic is its report
 
 mod bench;
+mod catalog;
 mod commands;
 mod dry_run;
 mod readme;

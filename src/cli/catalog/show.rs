@@ -7,7 +7,7 @@ use clap::Args as ClapArgs;
 use serde_json::{Value, json};
 
 use super::open;
-use crate::cli::output::Output;
+use crate::cli::output::{Output, plain};
 use crate::cli::{CommandResult, Exit};
 use crate::recipe::catalog::families::Family;
 use crate::recipe::catalog::listing::{Listing, Shape};
@@ -64,14 +64,15 @@ fn summary(catalog: &Catalog) -> (Value, String) {
         "id": id, "digest": catalog.digest().to_string(), "profile": catalog.profile(),
         "cublaslt": catalog.versions(), "what": what,
     });
-    (json, format!("{id}  {what}"))
+    (json, format!("{}  {what}", plain(id)))
 }
 
 #[derive(Default)]
 struct Totals {
     algorithms: usize,
-    compared: u64,
-    differing: u64,
+    /// Wider than a file's counts, so that no sum of them overflows.
+    compared: u128,
+    differing: u128,
 }
 
 impl Totals {
@@ -80,8 +81,9 @@ impl Totals {
         for algorithm in shapes.flat_map(|shape| &shape.algorithms) {
             let compared = &algorithm.compared;
             totals.algorithms += 1;
-            totals.compared += compared.outputs + compared.accumulators + compared.repeated;
-            totals.differing += compared.differing;
+            let counts = [compared.outputs, compared.accumulators, compared.repeated];
+            totals.compared += counts.into_iter().map(u128::from).sum::<u128>();
+            totals.differing += u128::from(compared.differing);
         }
         totals
     }
@@ -91,10 +93,10 @@ fn one(catalog: &Catalog, m: Option<u64>) -> (Value, String) {
     let (mut json, line) = summary(catalog);
     let mut text = format!(
         "{line}\nprofile {}, cuBLASLt {:?}, digest {}\n{}\n",
-        catalog.profile(),
+        plain(catalog.profile()),
         catalog.versions(),
         catalog.digest(),
-        catalog.product()
+        plain(catalog.product())
     );
     match catalog.listing() {
         Some(listing) => {
