@@ -41,9 +41,15 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(path).map_err(|error| failed(path, &error))
 }
 
-/// Requires that a file named on the command line can be opened.
+/// Requires that a file named on the command line can be opened, and is no folder.
 pub(super) fn openable(path: &Path) -> Result<(), Failure> {
-    File::open(path).map(drop).map_err(|error| failed(path, &error))
+    let is_folder = File::open(path).and_then(|file| Ok(file.metadata()?.is_dir()));
+    match is_folder {
+        Ok(false) => Ok(()),
+        // Some systems open one and refuse only to read it.
+        Ok(true) => Err(failed(path, &ErrorKind::IsADirectory.into())),
+        Err(error) => Err(failed(path, &error)),
+    }
 }
 
 /// Reads a file named on the command line, or standard input if it is named `-`.

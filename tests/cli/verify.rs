@@ -346,6 +346,8 @@ fn several_transcripts_are_refused_before_any_is_verified() {
         home.attest(&[&["verify", "t.cbor", "--model", text(&model)], more].concat())
     };
     fails(&mut args(&["missing.cbor"]), 2, &["missing.cbor: No such file"]);
+    std::fs::create_dir(home.path("folder")).unwrap();
+    fails(&mut args(&["folder"]), 2, &["folder: is a directory"]);
     fails(&mut args(&["-"]), 2, &["standard input can be verified by itself only"]);
     fails(&mut args(&["t.cbor", "--dry-run"]), 2, &["--dry-run takes one transcript"]);
 }
