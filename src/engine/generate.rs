@@ -5,11 +5,12 @@
 //! all, so it lays out every pass first ([`layout`]) and runs them together.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::batch::generate_batch;
 use super::{Engine, EngineError, Tap};
 use crate::model::{Config, qwen3};
-use crate::plan::{Batch, Contract, Pass, Plan, PlanError};
+use crate::plan::{Batch, Contract, Pass, Plan, PlanError, Step};
 
 /// Why a generation could not be run.
 #[derive(Debug, thiserror::Error)]
@@ -185,22 +186,34 @@ pub fn layout_in_batches(
 pub(super) struct Plans<'a> {
     config: &'a Config,
     contract: Contract<'a>,
-    /// The last one made, by tokens of its pass.
-    made: HashMap<usize, Plan>,
+    /// By tokens of the pass, and its batch where recipes depend on that.
+    made: HashMap<(usize, Batch), Plan>,
+    /// Steps that differ: those of many batches are the same, and a statement may
+    /// name another batch for every pass.
+    distinct: Vec<Arc<[Step]>>,
 }
 
 impl<'a> Plans<'a> {
     pub(super) fn new(config: &'a Config, contract: Contract<'a>) -> Self {
-        Self { config, contract, made: HashMap::new() }
+        Self { config, contract, made: HashMap::new(), distinct: Vec::new() }
     }
 
     /// The plan of a pass.
     pub(super) fn of(&mut self, pass: Pass) -> Result<Plan, PlanError> {
-        if let Some(plan) = self.made.get(&pass.tokens).and_then(|plan| plan.for_pass(pass)) {
+        let batch = match self.contract {
+            Contract::Native => Batch::alone(pass.tokens),
+            Contract::NativeStock(_) => pass.batch,
+        };
+        let key = (pass.tokens, batch);
+        if let Some(plan) = self.made.get(&key).and_then(|plan| plan.for_pass(pass)) {
             return Ok(plan);
         }
-        let plan = qwen3::forward(self.config, self.contract, pass)?;
-        self.made.insert(pass.tokens, plan.clone());
+        let mut plan = qwen3::forward(self.config, self.contract, pass)?;
+        match self.distinct.iter().find(|steps| **steps == plan.steps) {
+            Some(same) => plan.steps = Arc::clone(same),
+            None => self.distinct.push(Arc::clone(&plan.steps)),
+        }
+        self.made.insert(key, plan.clone());
         Ok(plan)
     }
 }

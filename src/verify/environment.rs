@@ -176,25 +176,16 @@ fn check_dispatch(statement: &Statement, known: &Known, plans: &[Plan]) -> Resul
     if let Some(row) = stated.difference(&due).next() {
         return Err(differs(format!("the plans have no product like {}", describe(row))));
     }
+    // Rows are ascending, so those of one product are neighbours. An engine chooses
+    // once for each.
+    let twice = statement.dispatch.windows(2).find(|rows| rows[0].shape() == rows[1].shape());
+    if let Some([row, _]) = twice {
+        return Err(differs(format!("two dispatch rows for {}", describe(row))));
+    }
     let on_gpu = statement.environment.gpu.is_some();
     for row in &statement.dispatch {
         match &row.algorithm {
-            Some(algorithm) if on_gpu => {
-                let (choice, size) = (known.stack.choice(), (row.m, row.n, row.k));
-                let recipe = known.catalog.recipe_of(choice, &attributes(algorithm), size);
-                let recipe = recipe.ok_or_else(|| {
-                    let algorithm = attributes(algorithm);
-                    let reason = known.catalog.why_unknown(choice, &algorithm, size);
-                    unknown(format!("no measured recipe for {}: {reason}", describe(row)))
-                })?;
-                if recipe.to_string() != row.recipe {
-                    return Err(differs(format!(
-                        "algorithm {} computes {recipe}, the transcript says {}",
-                        algorithm.id,
-                        describe(row)
-                    )));
-                }
-            }
+            Some(algorithm) if on_gpu => check_algorithm(row, algorithm, known)?,
             None if !on_gpu => {}
             Some(_) => {
                 return Err(differs(format!(
@@ -204,6 +195,33 @@ fn check_dispatch(statement: &Statement, known: &Known, plans: &[Plan]) -> Resul
             }
             None => return Err(differs(format!("no algorithm for {}", describe(row)))),
         }
+    }
+    Ok(())
+}
+
+/// The algorithm is one that was measured for this product, within the workspace
+/// that the library is offered, and computes the stated recipe.
+fn check_algorithm(row: &DispatchRow, algorithm: &Algorithm, known: &Known) -> Result<(), Refusal> {
+    let (choice, size) = (known.stack.choice(), (row.m, row.n, row.k));
+    let (own, needed) = (attributes(algorithm), algorithm.workspace_bytes);
+    let recipe = known.catalog.recipe_of(choice, &own, size).ok_or_else(|| {
+        let reason = known.catalog.why_unknown(choice, &own, size);
+        unknown(format!("no measured recipe for {}: {reason}", describe(row)))
+    })?;
+    let offered = known.catalog.preference(choice).map_or(0, |asked| asked.workspace_bytes);
+    if needed > offered as u64 {
+        let own = own.id;
+        return Err(unknown(format!(
+            "algorithm {own} needs {needed} bytes of workspace for {}, {offered} are offered",
+            describe(row)
+        )));
+    }
+    if recipe.to_string() != row.recipe {
+        return Err(differs(format!(
+            "algorithm {} computes {recipe}, the transcript says {}",
+            algorithm.id,
+            describe(row)
+        )));
     }
     Ok(())
 }

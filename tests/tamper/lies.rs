@@ -656,6 +656,25 @@ pub(crate) const GPU_LIES: &[Lie] = &[
         &["no measured recipe", "reduction scheme 2"],
     ),
     (
+        "algorithm.workspace_bytes",
+        |m| realgorithm(m, |a| a.workspace_bytes = u64::MAX),
+        Environment,
+        Incomplete,
+        &["needs 18446744073709551615 bytes of workspace for linear m="],
+    ),
+    (
+        "algorithm, two of one product",
+        |m| {
+            let mut row = m.statement.dispatch[0].clone();
+            row.algorithm.as_mut().unwrap().tile += 1;
+            m.statement.dispatch.push(row);
+            m.statement.dispatch.sort();
+        },
+        Environment,
+        Mismatch,
+        &["two dispatch rows for linear m="],
+    ),
+    (
         "algorithm, none",
         |m| redispatch(m, |row| row.algorithm = None),
         Environment,
