@@ -106,10 +106,12 @@ impl Library {
         let (workspace, _workspace) = self.workspace.device_ptr_mut(stream);
         {
             let (d, _d) = out.device_ptr_mut(stream);
-            // SAFETY: the layouts describe buffers of exactly the checked lengths; the
-            // workspace is as large as the algorithm asked for; the library checks
-            // whether the algorithm fits the layouts; all buffers outlive the call and
-            // are used on this stream only.
+            // SAFETY: the layouts describe buffers of exactly the checked lengths, each
+            // an allocation of its own or whole rows of one; the library is told the
+            // workspace's true size and refuses an algorithm that needs more or does
+            // not fit the layouts (INVALID_VALUE, NOT_SUPPORTED), also where the
+            // algorithm was offered for another element type of the result; all
+            // buffers outlive the call and are used on this stream only.
             unsafe {
                 result::matmul(
                     self.handle.0,
