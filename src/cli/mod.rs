@@ -6,6 +6,7 @@ mod basis;
 mod bench;
 mod catalog;
 mod conformance;
+mod diff;
 mod digests;
 mod doctor;
 mod dry_run;
@@ -68,6 +69,8 @@ enum Command {
     Report(report::Args),
     /// Print what a transcript states, without checking it.
     Inspect(inspect::Args),
+    /// Compare what two transcripts state, claim by claim; needs no model and checks nothing.
+    Diff(diff::Args),
     /// Print the plan of a forward pass: every step and its recipe.
     Plan(plan::Args),
     /// Make a model folder.
@@ -108,6 +111,7 @@ pub fn main() -> ExitCode {
         Command::Verify(args) => verify::run(args, &output),
         Command::Report(args) => report::run(args, &output),
         Command::Inspect(args) => inspect::run(args, &output),
+        Command::Diff(args) => diff::run(args, &output),
         Command::Plan(args) => plan::run(args, &output),
         Command::Model(args) => model::run(args, &output),
         Command::Catalog(args) => catalog::run(args, &output),
@@ -132,7 +136,8 @@ type CommandResult = Result<Exit, Failure>;
 const EXIT_CODES: &str = "\
 Exit codes:
   0   done, or VERIFIED
-  1   MISMATCH: an authentic transcript whose re-execution differs; vectors that differ
+  1   MISMATCH: an authentic transcript whose re-execution differs; vectors, or the
+      two transcripts of diff, that differ
   2   usage: the command line, or a file named on it, cannot be used
   3   UNTRUSTED: signature bad, key not trusted, or no trust file
   4   MALFORMED: not a valid transcript or model file

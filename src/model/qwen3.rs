@@ -8,6 +8,7 @@
 //! query and key head before RoPE, grouped-query attention, SwiGLU.
 
 use super::Config;
+use crate::num::F32;
 use crate::plan::{CacheSlot, Contract, Half, LOGITS, Op, Pass};
 use crate::plan::{Plan, PlanBuilder, PlanError, Step};
 
@@ -87,5 +88,77 @@ pub fn is_layer_output(step: &Step) -> bool {
     step.op == Op::Embedding || (step.layer.is_some() && step.name.ends_with(".mlp.residual"))
 }
 
+/// Layer and name of a step, known from the number of steps alone.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Named {
+    /// Layer it belongs to, if any.
+    pub layer: Option<usize>,
+    /// Its name.
+    pub name: String,
+}
+
+/// Says what step `index` is in a plan of `steps` steps: all plans of this
+/// architecture with as many layers have the same names. `None` if no plan has so many
+/// steps, or the index is none of theirs.
+pub fn step_of(steps: usize, index: usize) -> Option<Named> {
+    // Any sizes that fit each other do: names do not depend on them.
+    let config = Config {
+        vocab_size: 1,
+        hidden_size: 128,
+        intermediate_size: 128,
+        num_hidden_layers: 1,
+        num_attention_heads: 1,
+        num_key_value_heads: 1,
+        head_dim: 128,
+        rms_norm_eps: F32::ZERO,
+        rope_theta: 1,
+        max_position_embeddings: 1,
+        tie_word_embeddings: true,
+        eos_token_id: Vec::new(),
+    };
+    let plan = forward(&config, Contract::Native, Pass::alone(0, 0, 1)).ok()?;
+    let first = plan.steps.iter().position(|step| step.layer.is_some())?;
+    let height = plan.steps.iter().filter(|step| step.layer.is_some()).count();
+    let layered = steps.checked_sub(plan.steps.len() - height)?;
+    if layered == 0 || !layered.is_multiple_of(height) || index >= steps {
+        return None;
+    }
+    let (layer, own) = match index.checked_sub(first) {
+        Some(within) if within < layered => (Some(within / height), first + within % height),
+        Some(within) => (None, first + height + within - layered),
+        None => (None, index),
+    };
+    let name = &plan.steps.get(own)?.name;
+    let name = match layer {
+        Some(layer) => name.replacen("layers.0.", &format!("layers.{layer}."), 1),
+        None => name.clone(),
+    };
+    Some(Named { layer, name })
+}
+
 /// The embedding's weight; also the output head's if the two are tied.
 const EMBEDDING: &str = "model.embed_tokens.weight";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_follow_from_the_number_of_steps() {
+        let text = include_bytes!("../../examples/tiny/model/config.json");
+        let mut config = Config::from_json(text).unwrap();
+        for layers in [1, 2, 5] {
+            config.num_hidden_layers = layers;
+            let plan = forward(&config, Contract::Native, Pass::alone(0, 0, 3)).unwrap();
+            let steps = plan.steps.len();
+            for (index, step) in plan.steps.iter().enumerate() {
+                let named = Named { layer: step.layer, name: step.name.clone() };
+                assert_eq!(step_of(steps, index), Some(named), "{index} of {steps}");
+            }
+            assert_eq!(step_of(steps, steps), None);
+            assert_eq!(step_of(steps + 1, 0), None, "no plan has one step more");
+        }
+        assert_eq!(step_of(0, 0), None);
+        assert_eq!(step_of(5, 0), None, "no plan is without layers");
+    }
+}

@@ -124,6 +124,11 @@ impl Envelope {
         Ok(Self { key_id, payload, end: signature.end, signed_bytes, signature: signature_bytes })
     }
 
+    /// The signature as it was read.
+    pub fn signature(&self) -> &[u8; 64] {
+        &self.signature
+    }
+
     /// Says whether the signature is this key's.
     pub fn is_signed_by(&self, key: &PublicKey) -> bool {
         key.verifies(&self.signed_bytes, &self.signature)

@@ -6,6 +6,7 @@
 
 pub mod capture;
 pub mod cose;
+pub mod diff;
 mod error;
 pub mod key;
 pub mod leaf;
@@ -136,6 +137,11 @@ impl Transcript {
     /// proves nothing.
     pub fn key_id(&self) -> KeyId {
         self.envelope.key_id
+    }
+
+    /// The signature, which nothing here has checked.
+    pub fn signature(&self) -> &[u8; 64] {
+        self.envelope.signature()
     }
 
     /// The whole file.

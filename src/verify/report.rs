@@ -195,7 +195,7 @@ impl std::fmt::Display for Finding {
 /// The bits of an element, and beside them the number where they are bfloat16
 /// (four digits; every other type has eight). For readers only: what is compared
 /// is the bits.
-fn valued(bits: &str) -> String {
+pub fn valued(bits: &str) -> String {
     match u16::from_str_radix(bits, 16) {
         Ok(word) if bits.len() == 4 => format!("{bits} ({})", half::bf16::from_bits(word)),
         Ok(_) | Err(_) => bits.to_owned(),

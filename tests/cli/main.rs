@@ -8,6 +8,7 @@
 mod bench;
 mod catalog;
 mod commands;
+mod diff;
 mod dry_run;
 mod readme;
 mod refusals;
