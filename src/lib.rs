@@ -33,6 +33,7 @@
 //!     simd: Simd::detect(),
 //!     open_model: &|_| Content::open(Path::new("model")),
 //!     progress: &mut |_| {},
+//!     diagnosing: None,
 //! });
 //! println!("{}", done.report.verdict().word());
 //! # Ok(())

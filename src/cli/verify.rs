@@ -51,6 +51,10 @@ pub(super) struct Args {
     /// cache decides what is found in it.
     #[arg(long)]
     trust_cache: bool,
+    /// Where outputs differ, do not look for a cause: try no undeclared recipe, GPU,
+    /// epsilon or quantised weights.
+    #[arg(long)]
+    no_diagnosis: bool,
     /// Say what the verification would cost here, and verify nothing. Of the model
     /// only config.json is needed.
     #[arg(long, conflicts_with = "trust_cache")]
@@ -130,6 +134,12 @@ impl<'a> Checker<'a> {
 
     fn check(&self, file: Vec<u8>) -> Result<Checked, Failure> {
         let mut progress = self.output.progress("re-executing");
+        let mut announce = |alternatives: usize| {
+            self.output.note(&format!(
+                "note: an output differs; trying up to {alternatives} undeclared ways of computing \
+                 it for a cause (--no-diagnosis skips this)"
+            ));
+        };
         let done = verify(Request {
             file,
             anchor: self.anchor(),
@@ -140,6 +150,7 @@ impl<'a> Checker<'a> {
                 Ok(Content::open(&folder)?.with_cache(self.remembered.cache()))
             },
             progress: &mut |now| progress.show(&Status::of(now)),
+            diagnosing: if self.args.no_diagnosis { None } else { Some(&mut announce) },
         });
         drop(progress);
         let by = Verifier::describe(self.trust.as_ref())?;
@@ -276,6 +287,11 @@ fn text(done: &Verified, by: &Verifier) -> String {
     }
     for check in &done.report.checks {
         text.push_str(&row(check));
+        if let Outcome::Failed { finding: Some(finding), .. } = &check.outcome
+            && let Some(diagnosis) = &finding.diagnosis
+        {
+            let _ = writeln!(text, "{:<12} {:<7} {diagnosis}", "diagnosis", "");
+        }
     }
     if !done.claims.is_empty() {
         let claim = |claim: &Claim| format!("{} {}", claim.field, plain(&claim.value));

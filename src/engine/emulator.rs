@@ -30,7 +30,12 @@ pub struct Emulator<'a> {
     angles: HashMap<u64, AngleTable>,
     silu: Option<SiluTable>,
     positions: usize,
+    reform: Option<Reform>,
 }
+
+/// Makes other weights of those of a product with dot products of a length, `[n, k]`;
+/// `None` leaves them.
+pub type Reform = fn(&Step, &[Bf16], usize) -> Option<Vec<Bf16>>;
 
 impl<'a> Emulator<'a> {
     /// Makes an engine for sequences of at most `positions` tokens each. `simd` says
@@ -43,7 +48,19 @@ impl<'a> Emulator<'a> {
             angles: HashMap::new(),
             silu: None,
             positions,
+            reform: None,
         }
+    }
+
+    /// From now on computes products and attention with this instruction.
+    pub fn set_instruction(&mut self, profile: &MmaProfile) {
+        self.walk = Walk::new(profile, self.walk.simd());
+    }
+
+    /// From now on lets the weights of every product pass through this function: what a
+    /// verifier tries that looks for the cause of a difference.
+    pub fn set_reform(&mut self, reform: Option<Reform>) {
+        self.reform = reform;
     }
 
     fn weight(&self, step: &Step) -> Result<Cow<'a, [Bf16]>, EngineError> {
@@ -197,7 +214,9 @@ impl Engine for Emulator<'_> {
                 out
             }
             (Op::Linear { k }, Recipe::SingleWalk | Recipe::SplitKWorkspaceF32 { .. }) => {
-                linear(&self.walk, group, x(0)?, &self.weight(step)?, k)?
+                let weight = self.weight(step)?;
+                let other = self.reform.and_then(|reform| reform(step, &weight, k));
+                linear(&self.walk, group, x(0)?, other.as_deref().unwrap_or(&weight), k)?
             }
             (Op::Rope { theta, head_dim }, Recipe::RopeBf16) => {
                 self.rope(group, x(0)?, theta, head_dim)?

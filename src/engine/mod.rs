@@ -187,6 +187,17 @@ pub trait Tap {
     /// Sees the output of step `index` of one pass: that pass's rows only.
     fn observe(&mut self, pass: &Pass, index: usize, step: &Step, output: &Tensor) -> Flow;
 
+    /// Whether [`Self::stopped`] wants the operands of a step whose output stopped the
+    /// run; reading them back costs time.
+    fn wants_operands(&self) -> bool {
+        false
+    }
+
+    /// Is handed, after [`Self::observe`] has stopped the run, the operands of that step
+    /// that are values or tokens, in order: that pass's rows only. The engine's caches
+    /// are as the step found them or, if it keeps its rows, left them.
+    fn stopped(&mut self, _operands: Vec<Tensor>) {}
+
     /// Is told before every step, and at the end, how far a run is.
     fn progress(&mut self, _progress: &Progress<'_>) -> Flow {
         Flow::Continue

@@ -134,7 +134,7 @@ impl<E: Engine> Run<'_, E> {
                 }
             }
             let output = self.engine.execute(&group, &inputs)?;
-            if self.show(&group, index, &output)? == Flow::Stop {
+            if self.show(&group, index, &output, &inputs)? == Flow::Stop {
                 return Ok(Flow::Stop);
             }
             self.done += group.parts.iter().map(|p| p.step.multiply_adds(&p.pass)).sum::<u64>();
@@ -150,23 +150,58 @@ impl<E: Engine> Run<'_, E> {
         group: &Group<'_>,
         index: usize,
         output: &E::Buffer,
+        inputs: &[&E::Buffer],
     ) -> Result<Flow, EngineError> {
         if !group.parts.iter().any(|part| self.tap.wants(&part.pass, index, part.step)) {
             return Ok(Flow::Continue);
         }
         let stacked = self.engine.read_back(output)?;
         let mut row = 0;
-        for part in &group.parts {
+        for (number, part) in group.parts.iter().enumerate() {
             let rows = row..row + part.step.rows;
             row = rows.end;
             if self.tap.wants(&part.pass, index, part.step) {
                 let own = rows_of(part.step, &stacked, rows)?;
                 if self.tap.observe(&part.pass, index, part.step, &own) == Flow::Stop {
+                    if self.tap.wants_operands() {
+                        self.hand_over(group, number, inputs)?;
+                    }
                     return Ok(Flow::Stop);
                 }
             }
         }
         Ok(Flow::Continue)
+    }
+
+    /// Hands one part's rows of the operands to the tap.
+    fn hand_over(
+        &mut self,
+        group: &Group<'_>,
+        number: usize,
+        inputs: &[&E::Buffer],
+    ) -> Result<(), EngineError> {
+        // Every operand has a row a row of the output, but for the one step that takes
+        // the last of all rows.
+        let rows = |part: &Part<'_>| match part.step.op {
+            Op::LastToken => part.pass.tokens,
+            Op::Embedding
+            | Op::RmsNorm { .. }
+            | Op::Linear { .. }
+            | Op::Rope { .. }
+            | Op::Attention { .. }
+            | Op::Add
+            | Op::SiluMul
+            | Op::Argmax => part.step.rows,
+        };
+        let start: usize = group.parts[..number].iter().map(rows).sum();
+        let part = &group.parts[number];
+        let mut operands = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            let stacked = self.engine.read_back(input)?;
+            operands.push(rows_of(part.step, &stacked, start..start + rows(part))?);
+        }
+        self.tap.stopped(operands);
+        Ok(())
     }
 
     /// The live values of `chunk`, the passes that follow those in `before`.

@@ -26,12 +26,36 @@ pub(super) struct CompareTap<'a, P> {
     pub(super) trace: HashMap<(usize, usize), Digest>,
     /// The first difference.
     pub(super) finding: Option<Finding>,
+    /// What was expected where it is, and the operands, if they are wanted.
+    pub(super) differing: Option<Differing<'a>>,
+    /// Whether the operands of the differing step are wanted.
+    pub(super) wants_operands: bool,
     /// Outputs compared and found equal.
     pub(super) compared: usize,
     /// Is told how much of the work is done.
     pub(super) progress: P,
     /// Becomes true when nobody needs the result any more.
     pub(super) refuted: &'a AtomicBool,
+}
+
+/// The step whose output differs.
+#[derive(Debug)]
+pub(super) struct Differing<'a> {
+    /// Its pass.
+    pub(super) pass: Pass,
+    /// Its index.
+    pub(super) index: usize,
+    /// What the transcript says of its output.
+    pub(super) expected: Expected<'a>,
+    /// Its operands that are values or tokens, the pass's rows only.
+    pub(super) operands: Vec<Tensor>,
+}
+
+impl Expected<'_> {
+    /// Whether an output is the recorded one.
+    pub(super) fn is(self, output: &Tensor) -> bool {
+        difference(self, output).is_none()
+    }
 }
 
 impl<P: FnMut(&Progress<'_>)> Tap for CompareTap<'_, P> {
@@ -55,12 +79,25 @@ impl<P: FnMut(&Progress<'_>)> Tap for CompareTap<'_, P> {
                     step: step.name.clone(),
                     recipe: step.recipe.to_string(),
                     difference,
+                    diagnosis: None,
                 });
+                let (pass, operands) = (*pass, Vec::new());
+                self.differing = Some(Differing { pass, index, expected, operands });
                 return Flow::Stop;
             }
             self.compared += 1;
         }
         Flow::Continue
+    }
+
+    fn wants_operands(&self) -> bool {
+        self.wants_operands
+    }
+
+    fn stopped(&mut self, operands: Vec<Tensor>) {
+        if let Some(differing) = &mut self.differing {
+            differing.operands = operands;
+        }
     }
 
     fn progress(&mut self, progress: &Progress<'_>) -> Flow {

@@ -42,6 +42,11 @@ pub(super) struct Known {
 }
 
 impl Known {
+    /// The catalogue.
+    pub(super) fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
     /// Which recipes the plans have.
     pub(super) fn contract(&self) -> Contract<'_> {
         Contract::new(self.stack, &self.catalog)

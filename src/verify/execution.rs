@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 
 use super::compare::{CompareTap, Expected};
+use super::diagnosis::{Case, diagnose};
 use super::environment::{Known, Refusal};
 use super::report::{Outcome, Report, Subject, Verdict};
 use super::sampling::check_chosen;
@@ -29,6 +30,8 @@ pub(super) struct Work {
 pub(super) struct How<'a> {
     pub(super) simd: Simd,
     pub(super) progress: &'a mut dyn FnMut(&Progress<'_>),
+    /// Is told how many alternatives are tried on a difference; without it none is.
+    pub(super) diagnosing: Option<&'a mut dyn FnMut(usize)>,
     /// Becomes true when nobody needs the result any more.
     pub(super) refuted: &'a AtomicBool,
 }
@@ -52,6 +55,8 @@ pub(super) fn execute(
         logits: logits.collect(),
         trace: work.trace,
         finding: None,
+        differing: None,
+        wants_operands: how.diagnosing.is_some(),
         compared: 0,
         progress: how.progress,
         refuted: how.refuted,
@@ -59,6 +64,23 @@ pub(super) fn execute(
     let positions = statement.tokens_in.len() + statement.tokens_out.len();
     let mut emulator = Emulator::new(&work.known.mma, how.simd, model.weights(), positions);
     let chosen = run(&mut emulator, &work.plans, &work.tokens, &mut tap);
+    if let (Some(differing), Some(announce)) = (&tap.differing, how.diagnosing) {
+        let case = Case {
+            differing,
+            plans: &work.plans,
+            tokens: &work.tokens,
+            known: &work.known,
+            trace: statement.trace.mode,
+            weights: model.weights(),
+            simd: how.simd,
+            positions,
+            refuted: how.refuted,
+        };
+        let diagnosis = diagnose(&case, &mut emulator, announce);
+        if let Some(finding) = &mut tap.finding {
+            finding.diagnosis = diagnosis;
+        }
+    }
     // Weights are read from the disk during the run: what was compared is only
     // worth something if they are still the files that were digested.
     if let Err(error) = model.weights().check_unchanged() {

@@ -6,6 +6,7 @@
 mod admission;
 mod claims;
 mod compare;
+mod diagnosis;
 mod environment;
 mod execution;
 pub mod forecast;
@@ -58,6 +59,10 @@ pub struct Request<'a> {
     pub open_model: &'a dyn Fn(&ModelManifest) -> Result<Content, ModelError>,
     /// Is told how much of the re-execution is done.
     pub progress: &'a mut dyn FnMut(&Progress<'_>),
+    /// Where outputs differ, is told how many undeclared ways of computing are now tried,
+    /// so that the report can name one that gives the recorded bits; without it none is
+    /// tried. It changes no verdict.
+    pub diagnosing: Option<&'a mut dyn FnMut(usize)>,
 }
 
 /// A report and what it is about.
@@ -103,7 +108,15 @@ pub fn verify(request: Request<'_>) -> Verified {
             let (manifest, staged) = identity::beside(&content, &statement.model, |refuted| {
                 let mut staged = Report::default();
                 check_prompt(&mut staged, statement, &content);
-                let how = How { simd: request.simd, progress: request.progress, refuted };
+                let how = How {
+                    simd: request.simd,
+                    progress: request.progress,
+                    // Not the same type: the one is let go earlier.
+                    diagnosing: request
+                        .diagnosing
+                        .map(|announce| announce as &mut dyn FnMut(usize)),
+                    refuted,
+                };
                 check_computation(&mut staged, &transcript, &content, how);
                 staged
             })?;

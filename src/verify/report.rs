@@ -130,6 +130,10 @@ pub struct Finding {
     pub recipe: String,
     /// What differs.
     pub difference: Difference,
+    /// Which undeclared way of computing gives the recorded bits, or that none of those
+    /// tried does; nothing if none was tried. It decides nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diagnosis: Option<String>,
 }
 
 /// How two outputs differ.
@@ -347,7 +351,15 @@ mod tests {
             elements: 8,
         };
         let (step, recipe) = ("lm_head".into(), "single_walk".into());
-        let finding = Finding { pass: 0, layer: None, step_index: 3, step, recipe, difference };
+        let finding = Finding {
+            pass: 0,
+            layer: None,
+            step_index: 3,
+            step,
+            recipe,
+            difference,
+            diagnosis: None,
+        };
         assert_eq!(
             finding.to_string(),
             "pass 0, step 3 lm_head (single_walk): element [0, 7] is 3f81 (1.0078125) in the \

@@ -351,3 +351,31 @@ fn several_transcripts_are_refused_before_any_is_verified() {
     fails(&mut args(&["-"]), 2, &["standard input can be verified by itself only"]);
     fails(&mut args(&["t.cbor", "--dry-run"]), 2, &["--dry-run takes one transcript"]);
 }
+
+#[test]
+fn a_mismatch_has_a_diagnosis_unless_it_is_not_wanted() {
+    let home = Home::configured();
+    let mut lie = Making::default().make();
+    // One bit of the first logit: no way of computing explains it.
+    lie.contents[0][0] ^= 1;
+    lie.commit();
+    home.write("t.cbor", lie.seal().as_bytes());
+    let model = tiny_model();
+    let args = ["verify", "t.cbor", "--model", text(&model)];
+    let row = "\ndiagnosis            none of ";
+    let ended = end(&mut home.attest(&args));
+    assert_eq!(ended.exit, 1, "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stdout.contains(row) && ended.stdout.ends_with("MISMATCH\n"), "{}", ended.stdout);
+    assert!(ended.stderr.contains("note: an output differs; trying up to "), "{}", ended.stderr);
+    let json = end(home.attest(&args).arg("--json")).json();
+    let execution = |json: &serde_json::Value| {
+        let checks = json["checks"].as_array().unwrap().iter();
+        checks.into_iter().find(|check| check["subject"] == "execution").unwrap().clone()
+    };
+    let diagnosis = execution(&json)["finding"]["diagnosis"].as_str().unwrap().to_owned();
+    assert!(ended.stdout.contains(&diagnosis), "{diagnosis}");
+
+    let ended = end(home.attest(&args).arg("--no-diagnosis"));
+    assert_eq!(ended.exit, 1);
+    assert!(!ended.stdout.contains("diagnosis") && ended.stderr.is_empty(), "{}", ended.stderr);
+}

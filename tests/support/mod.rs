@@ -216,6 +216,7 @@ pub fn check(file: &[u8], store: &TrustStore, nonce: Option<Vec<u8>>) -> Verifie
         simd: Simd::detect(),
         open_model: &|_| Content::open(&tiny().join("model")),
         progress: &mut |_| {},
+        diagnosing: None,
     })
 }
 

@@ -20,6 +20,7 @@ fn verify_in(folder: &Path, begun: bool) -> Verified {
         simd: Simd::detect(),
         open_model: &|_| Content::open(folder),
         progress: &mut |_| assert!(begun, "another model is executed"),
+        diagnosing: None,
     })
 }
 
@@ -190,6 +191,7 @@ fn files_that_are_no_part_of_the_model_do_not_matter() {
         simd: Simd::detect(),
         open_model: &|_| Content::open(folder.path()),
         progress: &mut |_| {},
+        diagnosing: None,
     });
     assert_verified(&done, "stray files");
 }
@@ -216,6 +218,7 @@ fn verify_while_weights_change(file: &[u8]) -> Verified {
                 weights.write_all_at(&vec![0x3c; half as usize], half).unwrap();
             }
         },
+        diagnosing: None,
     });
     assert!(rewritten, "the execution never began");
     done

@@ -30,6 +30,7 @@ fn refuse(file: Vec<u8>, store: &TrustStore) -> Verified {
         simd: Simd::detect(),
         open_model: &|_| panic!("a model is opened for a file that nobody trusted signed"),
         progress: &mut |_| panic!("something is executed"),
+        diagnosing: None,
     });
     assert!(!done.report.verdict().word().contains("VERIFIED"));
     assert!(done.text.is_none() && done.claims.is_empty());
@@ -158,6 +159,7 @@ fn nobody_is_trusted_without_a_trust_store() {
         simd: Simd::detect(),
         open_model: &|_| panic!("a model is opened"),
         progress: &mut |_| {},
+        diagnosing: None,
     });
     assert_eq!(done.report.verdict(), Verdict::Untrusted);
 }
