@@ -132,7 +132,6 @@ pub struct Finding {
     pub difference: Difference,
     /// Which undeclared way of computing gives the recorded bits, or that none of those
     /// tried does; nothing if none was tried. It decides nothing.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub diagnosis: Option<String>,
 }
 

@@ -153,6 +153,7 @@ mod tests {
             step: "a step".into(),
             recipe: "a recipe".into(),
             difference: Difference::Length { recorded: 1, computed: 2 },
+            diagnosis: None,
         }
     }
 

@@ -45,6 +45,7 @@ pub(super) fn shown(finding: &Finding) -> Shown {
             (Vec::new(), Some((format!("SHA-256 {recorded}"), format!("SHA-256 {computed}"))))
         }
     };
+    place.extend(finding.diagnosis.clone().map(|diagnosis| ("diagnosis", diagnosis)));
     Shown { place, bits, whole }
 }
 
