@@ -10,6 +10,8 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // a test: a panic is its report
 #![allow(missing_docs, unreachable_pub)] // a test has no users
 
+#[path = "gpu/batches.rs"]
+mod batches;
 #[path = "gpu/generation.rs"]
 mod generation;
 #[path = "gpu/inputs.rs"]
@@ -20,5 +22,7 @@ mod instructions;
 mod operators;
 #[path = "gpu/products.rs"]
 mod products;
+#[path = "gpu/recording.rs"]
+mod recording;
 #[path = "gpu/tally.rs"]
 mod tally;

@@ -68,6 +68,8 @@ pub(super) fn read_or_stdin(path: &Path) -> Result<Vec<u8>, Failure> {
 /// written to costs no work.
 pub(super) struct Pending {
     path: PathBuf,
+    /// The same without links in its folder.
+    real: PathBuf,
     overwrite: bool,
 }
 
@@ -94,11 +96,16 @@ impl Pending {
             return Err(refused("is read by this run, or in the model's folder")
                 .hint("name another file with --out"));
         }
-        let pending = Self { path: path.to_owned(), overwrite };
+        let pending = Self { path: path.to_owned(), real, overwrite };
         let partial = pending.partial();
         File::create(&partial).map_err(|error| failed(path, &error))?;
         std::fs::remove_file(&partial).map_err(|error| failed(path, &error))?;
         Ok(pending)
+    }
+
+    /// Whether another result is to have the same place.
+    pub(super) fn is_at(&self, other: &Self) -> bool {
+        self.real == other.real
     }
 
     /// The place.

@@ -80,9 +80,20 @@ fn make(args: &Args, transcript_path: &Path, report: &Path, output: &Output) -> 
         (Some(name), Some(transcript)) => Some(tokenizer(name, &transcript.statement().model)?),
         (Some(_) | None, _) => None,
     };
-    let kept = [report, transcript_path].map(|path| std::fs::canonicalize(path).ok());
-    let kept: Vec<&Path> = kept.iter().flatten().map(PathBuf::as_path).collect();
-    let pending = paths::Pending::create(&args.out, args.overwrite, &kept)?;
+    // Nothing that is read is written over, the key least of all; both places are found
+    // before either is filled.
+    let read = [report, transcript_path].into_iter().chain(args.key.as_deref());
+    let kept: Vec<PathBuf> = read.filter_map(|path| std::fs::canonicalize(path).ok()).collect();
+    let kept: Vec<&Path> = kept.iter().map(PathBuf::as_path).collect();
+    let place = |path: &Path| paths::Pending::create(path, args.overwrite, &kept);
+    let pending = place(&args.out)?;
+    let signature = signing.as_ref().map(|(_, path)| place(path)).transpose()?;
+    if signature.as_ref().is_some_and(|signature| signature.is_at(&pending)) {
+        let message = format!("{}: the page and its signature need two files", args.out.display());
+        return Err(
+            Failure::new(Exit::Usage, message).hint("name another file with --out or --sig")
+        );
+    }
     let page = page::render(&page::Source {
         document: &document,
         report_sha256: sha256(&[&bytes]),
@@ -93,8 +104,7 @@ fn make(args: &Args, transcript_path: &Path, report: &Path, output: &Output) -> 
         at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
     });
     let page = page.map_err(|error| Failure::new(Exit::Internal, error))?;
-    if let Some((key, path)) = &signing {
-        let place = paths::Pending::create(path, args.overwrite, &kept)?;
+    if let (Some((key, _)), Some(place)) = (&signing, signature) {
         place.finish(&seal::seal(&bytes, key))?;
     }
     pending.finish(page.as_bytes())?;

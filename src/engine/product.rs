@@ -21,16 +21,38 @@ use crate::recipe::split_k::Slices;
 /// ([`crate::recipe::split_k`]; with one slice, the single walk). No output crosses a
 /// thread, so the number of threads cannot change a bit.
 pub fn linear(walk: &Walk, x: &[Bf16], weight: &[Bf16], slices: &Slices, out: &mut [Bf16]) {
+    product(walk, (x, weight), slices, out, Bf16::round); // R3
+}
+
+/// [`linear`] before its last rounding: the sums in binary32.
+pub fn sums(walk: &Walk, x: &[Bf16], weight: &[Bf16], slices: &Slices, out: &mut [F32]) {
+    product(walk, (x, weight), slices, out, |sum| sum);
+}
+
+/// Every sum, made an output by `finish`.
+fn product<T: Send>(
+    walk: &Walk,
+    (x, weight): (&[Bf16], &[Bf16]),
+    slices: &Slices,
+    out: &mut [T],
+    finish: impl Fn(F32) -> T + Copy + Sync,
+) {
     let k = slices.k();
     let (m, n) = (x.len() / k, weight.len() / k);
     let height = height(m);
     for (x, out) in x.chunks(height * k).zip(out.chunks_mut(height * n)) {
-        part(walk, x, weight, slices, out);
+        part(walk, (x, weight), slices, out, finish);
     }
 }
 
-/// [`linear`] of rows that are computed together.
-fn part(walk: &Walk, x: &[Bf16], weight: &[Bf16], slices: &Slices, out: &mut [Bf16]) {
+/// [`product`] of rows that are computed together.
+fn part<T: Send>(
+    walk: &Walk,
+    (x, weight): (&[Bf16], &[Bf16]),
+    slices: &Slices,
+    out: &mut [T],
+    finish: impl Fn(F32) -> T + Copy + Sync,
+) {
     let k = slices.k();
     let (m, n) = (x.len() / k, weight.len() / k);
     let ranges = slices.ranges();
@@ -39,7 +61,7 @@ fn part(walk: &Walk, x: &[Bf16], weight: &[Bf16], slices: &Slices, out: &mut [Bf
     let rows: Vec<Rows<'_>> = ranges.iter().zip(&mut copies).map(decode).collect();
     let panels = n.div_ceil(PANEL);
     let height = band(m, panels);
-    let mut blocks: Vec<Vec<&mut [Bf16]>> = Vec::new();
+    let mut blocks: Vec<Vec<&mut [T]>> = Vec::new();
     blocks.resize_with(m.div_ceil(height) * panels, Vec::new);
     for (blocks, band) in blocks.chunks_mut(panels).zip(out.chunks_mut(height * n)) {
         for row in band.chunks_mut(n) {
@@ -68,7 +90,7 @@ fn part(walk: &Walk, x: &[Bf16], weight: &[Bf16], slices: &Slices, out: &mut [Bf
         }
         for (out, row) in block.into_iter().zip(sums.chunks_exact(width)) {
             for (out, &sum) in out.iter_mut().zip(row) {
-                *out = Bf16::round(sum); // R3
+                *out = finish(sum);
             }
         }
     });

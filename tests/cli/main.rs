@@ -10,6 +10,7 @@ mod catalog;
 mod commands;
 mod diff;
 mod dry_run;
+mod prompts;
 mod readme;
 mod refusals;
 mod report;

@@ -203,6 +203,28 @@ fn what_is_no_report_on_this_transcript_is_refused() {
 }
 
 #[test]
+fn neither_the_key_nor_the_page_is_written_over() {
+    let home = reported(&Making::default().make(), "VERIFIED");
+    let auditor_key = home.path("auditor.pem");
+    auditor().write_new(&auditor_key).unwrap();
+    let before = fs::read(&auditor_key).unwrap();
+    // (options, words)
+    let cases: [(&[&str], &str); 4] = [
+        (&["--out", "auditor.pem"], "is read by this run"),
+        (&["--sig", "auditor.pem"], "is read by this run"),
+        (&["--sig", "r.json"], "is read by this run"),
+        (&["--out", "same", "--sig", "./same"], "the page and its signature need two files"),
+    ];
+    for (options, words) in cases {
+        let args = ["report", "t.cbor", "--report", "r.json", "--overwrite", "--key"];
+        let args = [&args[..], &[text(&auditor_key)], options].concat();
+        fails(&mut home.attest(&args), 2, &[words]);
+        assert_eq!(fs::read(&auditor_key).unwrap(), before);
+        assert!(!home.path("report.html").exists() && !home.path("same").exists());
+    }
+}
+
+#[test]
 fn the_auditor_signs_and_the_trust_file_decides() {
     let made = Making::default().make();
     let home = reported(&made, "VERIFIED");

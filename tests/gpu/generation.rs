@@ -3,20 +3,20 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use attest::engine::batch::generate_batch;
 use attest::engine::cuda::{CudaEngine, Device};
 use attest::engine::emulator::Emulator;
 use attest::engine::generate::{StopRule, generate, layout};
-use attest::engine::{Engine, Flow, NoTap, Tap, run};
+use attest::engine::run;
 use attest::isa::mma::Simd;
 use attest::isa::profile::Profile;
 use attest::model::files::Folder;
 use attest::model::{Config, Weights, qwen3};
-use attest::num::Tensor;
-use attest::plan::{Contract, Op, Pass, Stack, Step};
+use attest::plan::{Contract, Op, Pass, Stack};
 use attest::recipe::catalog::Catalog;
 
+use super::batches::{BATCHED, BATCHED_TOKENS, BATCHES, batches};
 use super::inputs::{activations, draw};
+use super::recording::{Compare, Record};
 use super::tally::{Tally, device};
 
 /// Prompt lengths: a decode-like prefill, one that fills no tile, one past three.
@@ -24,86 +24,8 @@ const PROMPTS: [usize; 3] = [1, 17, 203];
 /// Tokens generated after each.
 const GENERATED: usize = 64;
 
-/// Keeps every output.
-#[derive(Default)]
-struct Record {
-    outputs: Vec<Vec<Tensor>>,
-}
-
-impl Tap for Record {
-    fn wants(&self, _: &Pass, _: usize, _: &Step) -> bool {
-        true
-    }
-
-    fn observe(&mut self, pass: &Pass, index: usize, _: &Step, output: &Tensor) -> Flow {
-        if self.outputs.len() == pass.index {
-            self.outputs.push(Vec::new());
-        }
-        assert_eq!(self.outputs[pass.index].len(), index, "steps are seen in order");
-        self.outputs[pass.index].push(output.clone());
-        Flow::Continue
-    }
-}
-
-/// Compares every output with a record and stops at the first that differs.
-struct Compare<'a> {
-    record: &'a Record,
-    compared: u64,
-    steps: u64,
-    differing: u64,
-    first: Option<String>,
-}
-
-impl<'a> Compare<'a> {
-    fn with(record: &'a Record) -> Self {
-        Self { record, compared: 0, steps: 0, differing: 0, first: None }
-    }
-}
-
-impl Tap for Compare<'_> {
-    fn wants(&self, _: &Pass, _: usize, _: &Step) -> bool {
-        true
-    }
-
-    fn observe(&mut self, pass: &Pass, index: usize, step: &Step, output: &Tensor) -> Flow {
-        let gpu = self.record.outputs[pass.index][index].to_le_bytes();
-        let model = output.to_le_bytes();
-        let size = output.dtype().size_bytes();
-        self.compared += (model.len() / size) as u64;
-        self.steps += 1;
-        let pairs = || gpu.chunks(size).zip(model.chunks(size));
-        let count = pairs().filter(|(g, m)| g != m).count() as u64;
-        let lengths = (gpu.len().abs_diff(model.len()) / size) as u64;
-        if count + lengths == 0 {
-            return Flow::Continue;
-        }
-        self.differing += count + lengths;
-        let at = pairs().position(|(g, m)| g != m).unwrap_or(0);
-        let bits = |bytes: &[u8]| {
-            bytes
-                .iter()
-                .skip(at * size)
-                .take(size)
-                .rev()
-                .map(|b| format!("{b:02x}"))
-                .collect::<String>()
-        };
-        self.first = Some(format!(
-            "pass {} step {index} {} row {} column {}: {} and {}, {count} of {} differ",
-            pass.index,
-            step.name,
-            at / step.columns,
-            at % step.columns,
-            bits(&gpu),
-            bits(&model),
-            model.len() / size,
-        ));
-        Flow::Stop
-    }
-}
-
 /// The example model, where it is.
-fn tiny_model() -> Option<PathBuf> {
+pub fn tiny_model() -> Option<PathBuf> {
     let named = std::env::var_os("ATTEST_TINY_MODEL").map(PathBuf::from);
     let folders = named.into_iter().chain([
         PathBuf::from("examples/tiny/model"),
@@ -142,28 +64,7 @@ fn engines_agree_on_a_random_model() {
     tally.finish();
 }
 
-/// Static batches: every output of every sequence is that of a run of its own.
-#[test]
-fn batches_change_no_bit() {
-    let Some(device) = device() else { return };
-    let mut tally = Tally::new("batches_change_no_bit", &device);
-    let folder = tempfile::tempdir().unwrap();
-    write_random_model(folder.path());
-    for (model, folder) in [("tiny", tiny_model()), ("random", Some(folder.path().into()))] {
-        let Some(folder) = folder else { continue };
-        let (config, weights) = open(&folder);
-        let catalog = catalog(&config, Stack::Native);
-        let positions = BATCHED.1 + BATCHED_TOKENS;
-        let engine = || cuda(&device, &weights, Stack::Native, &catalog, positions);
-        let mut single = engine();
-        for count in BATCHES {
-            batches(&mut tally, (model, &config), count, (&mut engine(), &mut single));
-        }
-    }
-    tally.finish();
-}
-
-/// The same at the size of a published model: `ATTEST_FULL_MODEL` names its folder.
+/// Both stacks, and batches, at the size of a published model: `ATTEST_FULL_MODEL` names its folder.
 /// Takes minutes and, for the records, 10 GB.
 #[test]
 fn a_model_of_full_size() {
@@ -194,97 +95,8 @@ fn a_model_of_full_size() {
 /// Prompt lengths at full size.
 const FULL_PROMPTS: [usize; 3] = [32, 250, 1000];
 
-/// The check of batches without a GPU, by the emulator.
-#[test]
-fn the_harness_compares_every_sequence() {
-    let folder = tempfile::tempdir().unwrap();
-    write_random_model(folder.path());
-    let (config, weights) = open(folder.path());
-    let profile = Profile::by_id("h200").unwrap();
-    let mma = profile.mma("bf16").unwrap();
-    let rule = StopRule { max_new_tokens: 2, stop_ids: vec![] };
-    let prompts = [vec![5, 6, 7], vec![8]];
-    let engine = || Emulator::new(mma, Simd::detect(), &weights, 16);
-    let mut record = Sequences::default();
-    let made =
-        generate_batch(&mut engine(), &config, Contract::Native, &prompts, &rule, &mut record);
-    assert_eq!(made.unwrap().unwrap().len(), 2);
-    for (prompt, record) in prompts.iter().zip(&record.0) {
-        let mut compare = Compare::with(record);
-        generate(&mut engine(), &config, Contract::Native, prompt, &rule, &mut compare).unwrap();
-        assert_eq!(compare.steps as usize, record.outputs.iter().map(Vec::len).sum::<usize>());
-        assert_eq!((compare.differing, compare.first), (0, None));
-    }
-    // And one that differs is seen.
-    let mut compare = Compare::with(&record.0[0]);
-    generate(&mut engine(), &config, Contract::Native, &[5, 6, 8], &rule, &mut compare).unwrap();
-    assert_ne!(compare.differing, 0);
-}
-
-/// Keeps every output of every sequence.
-#[derive(Default)]
-struct Sequences(Vec<Record>);
-
-impl Tap for Sequences {
-    fn wants(&self, _: &Pass, _: usize, _: &Step) -> bool {
-        true
-    }
-
-    fn observe(&mut self, pass: &Pass, index: usize, step: &Step, output: &Tensor) -> Flow {
-        if self.0.len() <= pass.sequence {
-            self.0.resize_with(pass.sequence + 1, Record::default);
-        }
-        self.0[pass.sequence].observe(pass, index, step, output)
-    }
-}
-
-/// Compares a batch of `count` prompts on a fresh engine with a run of each on
-/// another.
-fn batches<E: Engine>(
-    tally: &mut Tally,
-    (model, config): (&str, &Config),
-    count: usize,
-    (fresh, single): (&mut E, &mut E),
-) {
-    let vocab = config.vocab_size as u64;
-    let (shortest, longest) = BATCHED;
-    let prompt = |number: usize| -> Vec<u32> {
-        let length = shortest + number * 37 % (longest - shortest + 1);
-        (0..length as u64).map(|i| (draw(900 + number as u64, i) % vocab) as u32).collect()
-    };
-    let prompts: Vec<Vec<u32>> = (0..count).map(prompt).collect();
-    let free = StopRule { max_new_tokens: BATCHED_TOKENS, stop_ids: vec![] };
-    let first = generate(single, config, Contract::Native, &prompts[0], &free, &mut NoTap);
-    // The first sequence ends half way, the others go on without it.
-    let stop = first.unwrap().unwrap().tokens[BATCHED_TOKENS / 2];
-    let rule = StopRule { stop_ids: vec![stop], ..free };
-    let mut record = Sequences::default();
-    let made = generate_batch(fresh, config, Contract::Native, &prompts, &rule, &mut record);
-    let made = made.unwrap().unwrap();
-    for (number, (made, prompt)) in made.iter().zip(&prompts).enumerate() {
-        let mut compare = Compare::with(&record.0[number]);
-        let own = generate(single, config, Contract::Native, prompt, &rule, &mut compare);
-        let (own, tokens) = (own.unwrap(), (prompt.len(), made.tokens.len()));
-        let what = format!(
-            "{model}, sequence {number} of {count}, {} + {}, {} steps",
-            tokens.0, tokens.1, compare.steps
-        );
-        tally.add(what, compare.compared, compare.differing, compare.first);
-        if let Some(own) = own {
-            assert_eq!(own.tokens, made.tokens);
-        }
-    }
-}
-
-/// Sequences of a batch.
-const BATCHES: [usize; 4] = [1, 2, 5, 16];
-/// Tokens of the shortest and the longest prompt of a batch.
-const BATCHED: (usize, usize) = (1, 150);
-/// Most tokens generated after each.
-const BATCHED_TOKENS: usize = 16;
-
 /// The catalogue that lists the model's products, else the general one.
-fn catalog(config: &Config, stack: Stack) -> Catalog {
+pub fn catalog(config: &Config, stack: Stack) -> Catalog {
     let plan = qwen3::forward(config, Contract::Native, Pass::alone(0, 0, 1)).unwrap();
     let shapes = plan.steps.iter().filter_map(|step| {
         let Op::Linear { k } = step.op else { return None };
@@ -293,7 +105,7 @@ fn catalog(config: &Config, stack: Stack) -> Catalog {
     Catalog::knowing(stack.choice(), &shapes.collect::<Vec<_>>()).unwrap()
 }
 
-fn cuda(
+pub fn cuda(
     device: &Device,
     weights: &Weights,
     stack: Stack,
@@ -372,7 +184,7 @@ fn generation(
     }
 }
 
-fn open(folder: &Path) -> (Config, Weights) {
+pub fn open(folder: &Path) -> (Config, Weights) {
     let folder = Folder::open(folder).unwrap();
     let config = Config::from_json(folder.read("config.json").unwrap().bytes()).unwrap();
     let weights = Weights::open(&folder, &config).unwrap();
@@ -381,7 +193,7 @@ fn open(folder: &Path) -> (Config, Weights) {
 
 /// Two layers at the smallest sizes that use every path: grouped heads, three
 /// norm widths, tied embedding.
-fn write_random_model(folder: &Path) {
+pub fn write_random_model(folder: &Path) {
     let (vocab, hidden, inner, layers, q_heads, kv_heads) = (512, 256, 768, 2, 4, 2);
     let config = serde_json::json!({
         "architectures": ["Qwen3ForCausalLM"],

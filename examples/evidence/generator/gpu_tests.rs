@@ -35,7 +35,7 @@ pub(crate) struct Sums {
 
 impl Line {
     /// Whether the GPU was compared with itself: passes stacked, or a batch with each
-    /// sequence alone (`tests/gpu/generation.rs`).
+    /// sequence alone (`tests/gpu/generation.rs`, `batches.rs`).
     fn is_gpu_with_gpu(&self) -> bool {
         self.what.ends_with("GPU, stacked") || self.what.contains(", sequence ")
     }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use cudarc::driver::{CudaSlice, CudaStream, DeviceRepr};
 use rayon::prelude::*;
 
-use super::{PHASE, Place, expected, operands};
-use crate::engine::EngineError;
+use super::{PHASE, Place, operands};
 use crate::engine::cuda::cublaslt::{Library, Shape};
 use crate::engine::cuda::fault::device_error;
 use crate::engine::cuda::memory;
+use crate::engine::{EngineError, product};
 use crate::num::{Bf16, F32};
 use crate::recipe::Recipe;
 use crate::recipe::catalog::listing::Compared;
@@ -69,7 +69,8 @@ impl Bench {
         let (m, n, k) = (place.m, self.n, self.k);
         if !self.expected.contains_key(&recipe) {
             let slices = slices_of(recipe, k)?;
-            let sums = expected::sums(&self.walk, &self.pool, &self.weight, k, slices.ranges());
+            let mut sums = vec![F32::ZERO; operands::POOL * n];
+            product::sums(&self.walk, &self.pool, &self.weight, &slices, &mut sums);
             self.expected.insert(recipe, sums);
         }
         let sums = &self.expected[&recipe];
