@@ -60,7 +60,7 @@ fn everything_that_is_cheap_to_check_holds() {
     for (name, statement) in statements() {
         let file = fs::read(folder().join(format!("{name}.cbor"))).unwrap();
         let foreseen = forecast(Request {
-            file,
+            file: file.into(),
             anchor: Anchor::Store(&store),
             nonce: None,
             open_config: &|_| Configuration::read(model.path()),

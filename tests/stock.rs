@@ -61,7 +61,7 @@ fn environment(
     let file = Transcript::seal(&statement, contents, &support::key())
         .map_err(|error| (Malformed, error.to_string()))?;
     let foreseen = forecast(Request {
-        file: file.as_bytes().to_vec(),
+        file: file.as_bytes().to_vec().into(),
         anchor: Anchor::Store(&support::trust()),
         nonce: None,
         open_config: &|_| Configuration::read(model),
@@ -72,7 +72,11 @@ fn environment(
     match check.unwrap().outcome {
         Outcome::Passed { detail } => Ok(detail),
         Outcome::Failed { leads_to, detail, .. } => Err((leads_to, detail)),
-        other @ (Outcome::NotAsked { .. } | Outcome::NotDecided { .. }) => panic!("{other:?}"),
+        other @ (Outcome::Partial { .. }
+        | Outcome::NotAsked { .. }
+        | Outcome::NotDecided { .. }) => {
+            panic!("{other:?}")
+        }
     }
 }
 

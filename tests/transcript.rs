@@ -52,7 +52,8 @@ fn recorder(logits: LogitsMode, trace: TraceMode, salt: u16) -> Recorder {
 }
 
 fn build(logits: LogitsMode, trace: TraceMode, salt: u16) -> (Statement, Vec<Vec<u8>>) {
-    let recording = recorder(logits, trace, salt).finish();
+    let mut recording = recorder(logits, trace, salt).finish().unwrap();
+    let contents = recording.contents().unwrap();
     let artifact = |id: &str, byte| Artifact { id: id.to_owned(), digest: digest(byte) };
     let file = |path: &str, len_bytes, byte| ManifestFile {
         path: path.to_owned(),
@@ -137,7 +138,7 @@ fn build(logits: LogitsMode, trace: TraceMode, salt: u16) -> (Statement, Vec<Vec
         nonce: Some(vec![9; 16]),
         extensions: vec![],
     };
-    (statement, recording.contents)
+    (statement, contents)
 }
 
 fn seal(logits: LogitsMode, trace: TraceMode, salt: u16) -> Transcript {
@@ -218,7 +219,7 @@ fn full_and_hashed_logits_have_the_same_root() {
     assert_eq!(full.statement().logits.root, hashed.statement().logits.root);
     for row in 0..2 {
         assert_eq!(full.logits_digest(row), hashed.logits_digest(row));
-        assert_eq!(full.logits_row(row).map(<[u8]>::len), Some(2 * VOCAB));
+        assert_eq!(full.logits_row(row).map(|row| row.len()), Some(2 * VOCAB));
         assert_eq!(hashed.logits_row(row), None);
     }
     assert_eq!(full.logits_digest(2), None);
@@ -295,6 +296,7 @@ fn every_flipped_bit_is_refused() {
         match refusal.class() {
             RefusalClass::Malformed => malformed += 1,
             RefusalClass::Untrusted => untrusted += 1,
+            RefusalClass::Unreadable => panic!("{refusal}"),
         }
     }
     assert_eq!(malformed + untrusted, file.len() * 8);

@@ -13,17 +13,12 @@ use super::{CommandResult, Exit};
 use crate::bench::{Calibration, Decimal, calibrate, per_second, quotient};
 use crate::isa::mma::Simd;
 use crate::model::content::Configuration;
-use crate::verify::Anchor;
 use crate::verify::forecast::{Cost, Foreseen, Request, forecast};
 use crate::verify::report::{self, Verdict};
+use crate::verify::{Anchor, Input};
 
 /// Does the cheap checks, adds up, calibrates and prints. Nothing is verified.
-pub(super) fn run(
-    args: &Args,
-    file: Vec<u8>,
-    anchor: Anchor<'_>,
-    output: &Output,
-) -> CommandResult {
+pub(super) fn run(args: &Args, file: Input, anchor: Anchor<'_>, output: &Output) -> CommandResult {
     let has_store = matches!(anchor, Anchor::Store(_));
     let foreseen = forecast(Request {
         file,
@@ -62,6 +57,7 @@ fn rows(foreseen: &Foreseen) -> String {
         let made = match &check.outcome {
             report::Outcome::NotDecided { reason } => !reason.starts_with("not reached"),
             report::Outcome::Passed { .. }
+            | report::Outcome::Partial { .. }
             | report::Outcome::Failed { .. }
             | report::Outcome::NotAsked { .. } => true,
         };

@@ -22,6 +22,8 @@ pub(super) enum Exit {
     Malformed,
     /// INCOMPLETE: cannot be decided or done here.
     Incomplete,
+    /// PARTIAL: what was drawn is exact.
+    Partial,
     /// A fault of this program.
     Internal,
 }
@@ -36,6 +38,7 @@ impl Exit {
             Self::Untrusted => 3,
             Self::Malformed => 4,
             Self::Incomplete => 5,
+            Self::Partial => 6,
             Self::Internal => 70,
         }
     }
@@ -104,6 +107,7 @@ impl From<TranscriptError> for Failure {
         let exit = match error.class() {
             RefusalClass::Malformed => Exit::Malformed,
             RefusalClass::Untrusted => Exit::Untrusted,
+            RefusalClass::Unreadable => Exit::Incomplete,
         };
         Self::new(exit, error.to_string())
     }

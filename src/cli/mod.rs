@@ -5,6 +5,7 @@ mod allocator;
 mod basis;
 mod bench;
 mod catalog;
+mod challenge;
 mod conformance;
 mod diff;
 mod digests;
@@ -20,6 +21,7 @@ mod gpu;
 mod inspect;
 mod keygen;
 mod model;
+mod open;
 mod output;
 mod paths;
 mod plan;
@@ -63,6 +65,10 @@ enum Command {
     Keygen(keygen::Args),
     /// Run a model on a prompt and write a signed transcript.
     Run(run::Args),
+    /// Draw the cells of a transcript that its prover is to open.
+    Challenge(challenge::Args),
+    /// Open the cells of a challenge, from the file that `run` kept.
+    Open(open::Args),
     /// Re-execute a transcript on this CPU and compare every bit.
     Verify(verify::Args),
     /// Make the page that an auditor files, from a transcript and the report on it.
@@ -108,6 +114,8 @@ pub fn main() -> ExitCode {
     let result = fault::guarded(|| match &cli.command {
         Command::Keygen(args) => keygen::run(args, &output),
         Command::Run(args) => run::run(args, &output),
+        Command::Challenge(args) => challenge::run(args, &output),
+        Command::Open(args) => open::run(args, &output),
         Command::Verify(args) => verify::run(args, &output),
         Command::Report(args) => report::run(args, &output),
         Command::Inspect(args) => inspect::run(args, &output),
@@ -142,4 +150,5 @@ Exit codes:
   3   UNTRUSTED: signature bad, key not trusted, or no trust file
   4   MALFORMED: not a valid transcript or model file
   5   INCOMPLETE: cannot be decided here; something is missing or not known
+  6   PARTIAL: what was drawn is exact, but not everything was drawn
   70  a fault of this program";

@@ -1,7 +1,7 @@
 //! Where the user's own files are: the configuration folder, its contents, the cache.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use super::error::{Exit, Failure};
@@ -39,6 +39,12 @@ pub(super) fn no_folder(option: &str) -> Failure {
 /// Reads a file named on the command line.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(path).map_err(|error| failed(path, &error))
+}
+
+/// Opens a file named on the command line, which is no folder.
+pub(super) fn open(path: &Path) -> Result<File, Failure> {
+    openable(path)?;
+    File::open(path).map_err(|error| failed(path, &error))
 }
 
 /// Requires that a file named on the command line can be opened, and is no folder.
@@ -116,23 +122,42 @@ impl Pending {
     /// Writes the contents beside the place and moves them there, so that an
     /// interrupted write leaves no half file.
     pub(super) fn finish(self, bytes: &[u8]) -> Result<(), Failure> {
+        let path = self.path.clone();
+        self.write(|out| out.write_all(bytes).map_err(|error| failed(&path, &error))).map(|_| ())
+    }
+
+    /// As [`Self::finish`], with contents that are written piece by piece; returns their
+    /// length.
+    pub(super) fn write(
+        self,
+        contents: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
+    ) -> Result<u64, Failure> {
         let partial = self.partial();
         let written = File::create(&partial)
-            .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
-        let moved = written.and_then(|()| {
+            .map_err(|error| failed(&self.path, &error))
+            .and_then(|file| fill(file, &self.path, contents));
+        let length = written.inspect_err(|_| drop(std::fs::remove_file(&partial)))?;
+        self.take(&partial)?;
+        Ok(length)
+    }
+
+    /// Moves what was written to its place.
+    fn take(&self, partial: &Path) -> Result<(), Failure> {
+        let moved = {
             if self.overwrite {
-                return std::fs::rename(&partial, &self.path);
+                std::fs::rename(partial, &self.path)
+            } else {
+                // Unlike a rename, a link does not replace what appeared meanwhile.
+                match std::fs::hard_link(partial, &self.path) {
+                    Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error),
+                    // A file system without links: the last look is a moment ago.
+                    Err(_) if !self.path.exists() => std::fs::rename(partial, &self.path),
+                    other => other,
+                }
             }
-            // Unlike a rename, a link does not replace what appeared meanwhile.
-            match std::fs::hard_link(&partial, &self.path) {
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error),
-                // A file system without links: the last look is a moment ago.
-                Err(_) if !self.path.exists() => std::fs::rename(&partial, &self.path),
-                other => other,
-            }
-        });
+        };
         // Gone already if it was renamed.
-        let _ = std::fs::remove_file(&partial);
+        let _ = std::fs::remove_file(partial);
         moved.map_err(|error| {
             if error.kind() == ErrorKind::AlreadyExists {
                 exists(&self.path)
@@ -149,11 +174,36 @@ impl Pending {
     }
 }
 
+/// Writes the contents of a file; returns their length.
+fn fill(
+    file: File,
+    path: &Path,
+    contents: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
+) -> Result<u64, Failure> {
+    let mut out = std::io::BufWriter::new(file);
+    contents(&mut out)?;
+    let file = out.into_inner().map_err(|error| failed(path, error.error()))?;
+    file.sync_all()
+        .and_then(|()| file.metadata())
+        .map_err(|error| failed(path, &error))
+        .map(|m| m.len())
+}
+
 /// `path` with a number before its extension: `t-1.cbor` for `t.cbor`.
 pub(super) fn numbered(path: &Path, number: usize) -> PathBuf {
+    inserted(path, &format!("-{number}"))
+}
+
+/// Where `run` keeps everything: `t.kept.cbor` for `t.cbor`.
+pub(super) fn kept_beside(path: &Path) -> PathBuf {
+    inserted(path, ".kept")
+}
+
+/// `path` with something before its extension.
+fn inserted(path: &Path, what: &str) -> PathBuf {
     let Some(stem) = path.file_stem() else { return path.to_owned() };
     let mut name = stem.to_owned();
-    name.push(format!("-{number}"));
+    name.push(what);
     if let Some(extension) = path.extension() {
         name.push(".");
         name.push(extension);
@@ -179,7 +229,8 @@ fn exists(path: &Path) -> Failure {
         .hint("name another file with --out, or pass --overwrite")
 }
 
-fn failed(path: &Path, error: &std::io::Error) -> Failure {
+/// What to say of a file that cannot be read or written.
+pub(super) fn failed(path: &Path, error: &std::io::Error) -> Failure {
     Failure::new(Exit::Usage, format!("{}: {error}", path.display()))
 }
 

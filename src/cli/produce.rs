@@ -1,5 +1,7 @@
 //! Producing: an engine's work, and what it says of itself in a statement.
 
+use std::path::PathBuf;
+
 use super::Exit;
 use super::basis::Basis;
 use super::error::Failure;
@@ -32,6 +34,8 @@ pub(super) struct Work<'a> {
     pub(super) logits: LogitsMode,
     /// Of which outputs digests are kept.
     pub(super) trace: TraceMode,
+    /// Where outputs are put aside that do not fit in memory: beside the transcript.
+    pub(super) aside: Option<PathBuf>,
     /// For notes and progress.
     pub(super) output: &'a Output,
 }
@@ -72,6 +76,9 @@ impl Work<'_> {
         let mut tap = RecordTap::new(self.logits, self.trace, config.vocab_size, |now| {
             progress.show(&passes.status(now));
         });
+        if let Some(folder) = self.aside.as_ref().filter(|folder| folder.is_dir()) {
+            tap = tap.aside_in(folder.clone());
+        }
         let made = generate_batch(engine, config, contract, self.prompts, self.rule, &mut tap)?;
         let recordings =
             tap.finish().map_err(|error| Failure::new(Exit::Internal, error.to_string()))?;

@@ -9,19 +9,19 @@ use super::basis::Basis;
 use super::digests::{Remembered, digested};
 use super::error::Failure;
 use super::output::Output;
-use super::paths::{Pending, numbered};
+use super::paths::{Pending, kept_beside, numbered};
 use super::produce::{Work, on_emulator};
 use super::verify::{Nonce, parse_hex};
-use super::written::{Written, describe};
+use super::written::{Places, Written, describe};
 use super::{CommandResult, Exit, gpu, paths};
 use crate::engine::generate::{GenerateError, StopRule, check};
 use crate::model::Content;
-use crate::model::locate::Places;
+use crate::model::locate;
 use crate::plan::Stack;
-use crate::transcript::Transcript;
 use crate::transcript::capture::{self, Circumstances};
 use crate::transcript::key::{KeyError, PrivateKey};
 use crate::transcript::statement::{LogitsMode, TraceMode};
+use crate::transcript::write;
 
 /// Arguments of `attest run`.
 #[derive(ClapArgs, Debug)]
@@ -39,6 +39,15 @@ pub(super) struct Args {
     /// {"transcripts": [...]}, in the order of the prompts.
     #[arg(long, value_name = "FILE", default_value = "transcript.cbor")]
     out: PathBuf,
+    /// Where to keep everything that the transcript commits to: its sections and, with
+    /// --trace cells, what is opened to a challenge [default: OUT with .kept before the
+    /// extension].
+    #[arg(long, value_name = "FILE", conflicts_with = "whole")]
+    kept: Option<PathBuf>,
+    /// Put all of that into the transcript itself, which then shows where a difference
+    /// is; by default it has the signed statement alone, which is as binding.
+    #[arg(long)]
+    whole: bool,
     /// Replace files that exist.
     #[arg(long)]
     overwrite: bool,
@@ -119,6 +128,9 @@ enum Trace {
     Layers,
     /// The output of every step.
     Steps,
+    /// Every row that a layer keeps or hands on, so that single ones can be opened to a
+    /// challenge.
+    Cells,
 }
 
 /// Runs the model, signs what came out and writes it.
@@ -127,7 +139,7 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
         args.prompts.iter().map(|path| paths::read(path)).collect();
     let prompts = prompts?;
     let (key, key_path) = signing_key(args.key.as_deref())?;
-    let folder = Places::from_env().resolve(&args.model)?;
+    let folder = locate::Places::from_env().resolve(&args.model)?;
     let remembered = Remembered::open(args.trust_cache, output);
     let content = Content::open(&folder)?.with_cache(remembered.cache());
     for warning in content.warnings() {
@@ -163,7 +175,9 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
             Trace::None => TraceMode::None,
             Trace::Layers => TraceMode::Layers,
             Trace::Steps => TraceMode::Steps,
+            Trace::Cells => TraceMode::Cells,
         },
+        aside: outs.first().and_then(|places| places.out.path().parent()).map(Path::to_owned),
         output,
     };
     let made = match gpu {
@@ -177,9 +191,9 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
         Some(time) => time,
         None => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
     };
-    let mut sealed = Vec::with_capacity(outs.len());
-    for (sequence, (prompt, tokens_in)) in
-        made.sequences.into_iter().zip(prompts.into_iter().zip(tokens))
+    let mut written: Vec<Written> = Vec::with_capacity(outs.len());
+    for ((mut sequence, (prompt, tokens_in)), places) in
+        made.sequences.into_iter().zip(prompts.into_iter().zip(tokens)).zip(outs)
     {
         let circumstances = Circumstances {
             model: &model,
@@ -194,19 +208,15 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
             claimed_time,
             nonce: args.nonce.clone().map(|nonce| nonce.0),
         };
-        let (generation, recording) = (&sequence.generation, &sequence.recording);
-        let statement = capture::statement(circumstances, generation, recording);
-        sealed.push(Transcript::seal(&statement, &recording.contents, &key)?);
-    }
-    let mut written: Vec<Written> = Vec::with_capacity(outs.len());
-    for (transcript, out) in sealed.into_iter().zip(outs) {
-        let path = out.path().to_owned();
-        out.finish(transcript.as_bytes()).inspect_err(|_| {
-            for earlier in &written {
-                output.note(&format!("note: {} was written", earlier.path.display()));
+        let statement =
+            capture::statement(circumstances, &sequence.generation, &sequence.recording);
+        let item_0 = write::item_0(&statement, &key)?;
+        let one = places.fill(&item_0, &mut sequence.recording, &key_path).inspect_err(|_| {
+            for path in written.iter().flat_map(Written::files) {
+                output.note(&format!("note: {} was written", path.display()));
             }
         })?;
-        written.push(Written { path, key_path: &key_path, transcript });
+        written.push(one);
     }
     let (json, text) = describe(&args.prompts, &written, &model);
     output.result(&json, &text);
@@ -214,16 +224,28 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
 }
 
 /// A place for every transcript, found before anything is computed.
-fn outputs(args: &Args, key_path: &Path, folder: &Path) -> Result<Vec<Pending>, Failure> {
+fn outputs(args: &Args, key_path: &Path, folder: &Path) -> Result<Vec<Places>, Failure> {
     let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let read: Vec<PathBuf> =
         args.prompts.iter().map(PathBuf::as_path).chain([key_path]).map(real).collect();
     let mut kept: Vec<&Path> = read.iter().map(PathBuf::as_path).collect();
     kept.push(folder);
     let place = |path: &Path| Pending::create(path, args.overwrite, &kept);
+    let beside = args.kept.clone().unwrap_or_else(|| kept_beside(&args.out));
+    let both = |out: &Path, beside: &Path| {
+        let out = place(out)?;
+        let kept = if args.whole { None } else { Some(place(beside)?) };
+        if kept.as_ref().is_some_and(|kept| kept.is_at(&out)) {
+            let message = format!("{}: two files need two names", beside.display());
+            return Err(Failure::new(Exit::Usage, message).hint("name another with --kept"));
+        }
+        Ok(Places { out, kept })
+    };
     match args.prompts.len() {
-        1 => Ok(vec![place(&args.out)?]),
-        several => (1..=several).map(|number| place(&numbered(&args.out, number))).collect(),
+        1 => Ok(vec![both(&args.out, &beside)?]),
+        several => (1..=several)
+            .map(|number| both(&numbered(&args.out, number), &numbered(&beside, number)))
+            .collect(),
     }
 }
 

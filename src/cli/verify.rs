@@ -13,17 +13,18 @@ use super::digests::Remembered;
 use super::error::Failure;
 use super::output::{Output, plain};
 use super::progress::Status;
-use super::{CommandResult, Exit, dry_run, paths};
+use super::{CommandResult, Exit, challenge, dry_run, paths};
 use crate::isa::mma::Simd;
 use crate::model::locate::Places;
 use crate::model::{Content, ModelError};
 use crate::num::{Digest, sha256};
 use crate::plan::PLAN_VERSION;
+use crate::transcript::opening::Draw;
 use crate::transcript::statement::Artifact;
 use crate::transcript::statement::ModelManifest;
 use crate::verify::report::{Check, Outcome, Report, Subject, Verdict};
 use crate::verify::trust::{TrustStore, rfc3339};
-use crate::verify::{Anchor, Claim, Request, Verified, verify};
+use crate::verify::{Anchor, Claim, Input, Request, Verified, verify};
 
 /// Arguments of `attest verify`.
 #[derive(ClapArgs, Debug)]
@@ -43,6 +44,11 @@ pub(super) struct Args {
     /// Nonce that the transcript must carry (hex).
     #[arg(long, value_name = "HEX", value_parser = parse_hex)]
     nonce: Option<Nonce>,
+    /// Check the cells of this challenge, which the file must open, and the choice of
+    /// every token, instead of everything; the verdict is PARTIAL at best, unless the
+    /// challenge asks for all cells.
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+    challenge: Option<PathBuf>,
     /// Skip signature and trust, for demonstrations; the verdict is UNTRUSTED at best.
     #[arg(long, conflicts_with = "trust")]
     insecure_accept_any_key: bool,
@@ -83,16 +89,38 @@ pub(super) fn parse_hex(text: &str) -> Result<Nonce, String> {
 /// Verifies and prints the report, or several reports.
 pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     let [path] = &args.transcripts[..] else { return several::run(args, output) };
-    let file = paths::read_or_stdin(path)?;
+    let file = input(path)?;
     let checker = Checker::new(args, output)?;
     if args.dry_run {
         return dry_run::run(args, file, checker.anchor(), output);
     }
-    let checked = checker.check(file)?;
+    let draw = args.challenge.as_ref().map(|challenge| draw(path, challenge)).transpose()?;
+    let checked = checker.check(file, draw)?;
     checker.remembered.save(output);
     output.result(&checked.json, &checked.text);
     hints(args, checker.trust.is_some(), &checked.report, output);
     Ok(checked.report.verdict().into())
+}
+
+/// The draw of a challenge for this transcript.
+fn draw(transcript: &Path, challenge: &Path) -> Result<Draw, Failure> {
+    if transcript == Path::new("-") {
+        let message = "a challenge needs the transcript as a file, not standard input";
+        return Err(Failure::new(Exit::Usage, message));
+    }
+    challenge::read(challenge, challenge::open(transcript)?.digest())
+}
+
+/// A file where it is; what comes through a pipe is held.
+fn input(path: &Path) -> Result<Input, Failure> {
+    if path == Path::new("-") {
+        return Ok(Input::Bytes(paths::read_or_stdin(path)?));
+    }
+    let file = paths::open(path)?;
+    match file.metadata() {
+        Ok(found) if found.is_file() => Ok(Input::File(file)),
+        Ok(_) | Err(_) => Ok(Input::Bytes(paths::read(path)?)),
+    }
 }
 
 /// What one transcript or several are checked with.
@@ -132,7 +160,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn check(&self, file: Vec<u8>) -> Result<Checked, Failure> {
+    fn check(&self, file: Input, draw: Option<Draw>) -> Result<Checked, Failure> {
         let mut progress = self.output.progress("re-executing");
         let mut announce = |alternatives: usize| {
             self.output.note(&format!(
@@ -144,6 +172,7 @@ impl<'a> Checker<'a> {
             file,
             anchor: self.anchor(),
             nonce: self.args.nonce(),
+            draw,
             simd: Simd::detect(),
             open_model: &|manifest: &ModelManifest| {
                 let folder = folder(self.args, manifest)?;
@@ -183,6 +212,7 @@ impl From<Verdict> for Exit {
             Verdict::Untrusted => Self::Untrusted,
             Verdict::Malformed => Self::Malformed,
             Verdict::Incomplete => Self::Incomplete,
+            Verdict::Partial => Self::Partial,
         }
     }
 }
@@ -314,6 +344,7 @@ fn text(done: &Verified, by: &Verifier) -> String {
 pub(super) fn row(check: &Check) -> String {
     let (mark, detail) = match &check.outcome {
         Outcome::Passed { detail } => ("ok", detail),
+        Outcome::Partial { detail } => ("partly", detail),
         Outcome::Failed { detail, .. } => ("FAILED", detail),
         Outcome::NotAsked { reason } => ("none", reason),
         Outcome::NotDecided { reason } => ("-", reason),

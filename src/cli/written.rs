@@ -4,14 +4,62 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::error::Failure;
 use super::output::{plain, plain_lines};
+use super::paths::{self, Pending};
 use crate::model::Model;
-use crate::transcript::Transcript;
+use crate::transcript::record::Recording;
+use crate::transcript::{Transcript, write};
+
+/// Where a transcript goes.
+pub(super) struct Places {
+    /// The transcript.
+    pub(super) out: Pending,
+    /// Everything that it commits to, if that is not in the transcript itself.
+    pub(super) kept: Option<Pending>,
+}
+
+impl Places {
+    /// Writes both; what is kept first, so that no transcript is without it.
+    pub(super) fn fill<'a>(
+        self,
+        item_0: &[u8],
+        recording: &mut Recording,
+        key_path: &'a Path,
+    ) -> Result<Written<'a>, Failure> {
+        let path = self.out.path().to_owned();
+        let alone = write::statement_alone(item_0, recording.sections.len());
+        let transcript = Transcript::parse(alone)?;
+        let mut everything = |place: Pending| {
+            let path = place.path().to_owned();
+            let length = place.write(|out| {
+                write::whole(item_0, recording, out).map_err(|error| paths::failed(&path, &error))
+            })?;
+            Ok::<_, Failure>((path, length))
+        };
+        let (bytes, kept) = match self.kept {
+            None => (everything(self.out)?.1, None),
+            Some(place) => {
+                let kept = everything(place)?;
+                self.out.finish(transcript.as_bytes()).inspect_err(|_| {
+                    // Without its transcript it is of no use to anybody.
+                    let _ = std::fs::remove_file(&kept.0);
+                })?;
+                (transcript.len_bytes(), Some(kept))
+            }
+        };
+        Ok(Written { path, bytes, kept, key_path, transcript })
+    }
+}
 
 /// A transcript that was written.
 pub(super) struct Written<'a> {
     /// Its file.
     pub(super) path: PathBuf,
+    /// Length of the file.
+    bytes: u64,
+    /// File and length of what it commits to, if that is another file.
+    kept: Option<(PathBuf, u64)>,
     /// The file of the key that signed it.
     pub(super) key_path: &'a Path,
     /// What is in it.
@@ -39,6 +87,12 @@ pub(super) fn describe(
 }
 
 impl Written<'_> {
+    /// The files.
+    pub(super) fn files(&self) -> impl Iterator<Item = &Path> {
+        let kept = self.kept.iter().map(|(path, _)| path.as_path());
+        [self.path.as_path()].into_iter().chain(kept)
+    }
+
     fn describe(&self, model: &Model) -> (Value, String) {
         let (transcript, statement) = (&self.transcript, self.transcript.statement());
         let (tokens_in, tokens_out) = (statement.tokens_in.len(), statement.tokens_out.len());
@@ -52,7 +106,9 @@ impl Written<'_> {
         let json = json!({
             "transcript_file": self.path,
             "transcript": transcript.digest().to_string(),
-            "bytes": transcript.as_bytes().len(),
+            "bytes": self.bytes,
+            "kept_file": self.kept.as_ref().map(|(path, _)| path),
+            "kept_bytes": self.kept.as_ref().map(|(_, bytes)| bytes),
             "key_id": transcript.key_id().to_string(),
             "key_file": self.key_path,
             "model": statement.model.name,
@@ -75,9 +131,17 @@ impl Written<'_> {
             statement.environment.engine.word(),
             transcript.digest(),
             self.path.display(),
-            transcript.as_bytes().len(),
+            self.bytes,
             transcript.key_id(),
         );
+        let kept = self.kept.as_ref().map_or_else(String::new, |(path, bytes)| {
+            format!(
+                "\nwhat it commits to kept in {} ({bytes} bytes): not for sending, but for showing \
+                 where a difference is and for opening cells",
+                path.display()
+            )
+        });
+        let summary = summary + &kept;
         (json, summary)
     }
 }

@@ -63,6 +63,16 @@ impl<'a> Emulator<'a> {
         self.reform = reform;
     }
 
+    /// Takes these rows for what sequence 0 has kept in a slot, from position 0 on.
+    pub fn set_cache(&mut self, slot: CacheSlot, rows: Vec<Bf16>) {
+        self.caches.insert((0, slot), rows);
+    }
+
+    /// Forgets what was kept in a slot.
+    pub fn clear_cache(&mut self, slot: CacheSlot) {
+        self.caches.remove(&(0, slot));
+    }
+
     fn weight(&self, step: &Step) -> Result<Cow<'a, [Bf16]>, EngineError> {
         let name = step.inputs.iter().find_map(|operand| match operand {
             Operand::Weight(name) => Some(name),

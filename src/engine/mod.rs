@@ -16,7 +16,7 @@ pub mod outlook;
 pub mod product;
 mod schedule;
 
-pub use schedule::{launch, run};
+pub use schedule::{Given, launch, run, run_part, split};
 
 use std::borrow::Cow;
 use std::ops::Range;

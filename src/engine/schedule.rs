@@ -52,6 +52,51 @@ pub fn launch<E: Engine>(
     run_in_chunks(engine, plans, tokens, tap, usize::MAX)
 }
 
+/// Executes some of the steps of passes: the values that they read from steps before
+/// are given, stacked in order of the passes. Caches are as the engine has them.
+///
+/// Returns the last of these steps' output, or `None` if the tap stopped the run.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_part<E: Engine>(
+    engine: &mut E,
+    plans: &[Plan],
+    range: Range<usize>,
+    given: &Given,
+    tap: &mut dyn Tap,
+) -> Result<Option<Tensor>, EngineError> {
+    let Some(first) = plans.first() else { return Ok(None) };
+    let Some(end) = range.end.checked_sub(1).and_then(|last| first.steps.get(last)) else {
+        return Ok(None);
+    };
+    let ids = Tensor::new(&[given.tokens.len(), 1], Data::U32(given.tokens.clone()));
+    let ids = ids.ok_or_else(|| operand(first, "tokens"))?;
+    let mut live = Values { ids: engine.upload(&ids)?, values: HashMap::new() };
+    if let Some((id, value)) = &given.value {
+        live.values.insert(*id, engine.upload(value)?);
+    }
+    let of = |plan: &Plan| -> u64 {
+        let part = plan.steps.get(range.clone()).unwrap_or_default().iter();
+        part.map(|step| step.multiply_adds(&plan.pass)).sum()
+    };
+    let total = plans.iter().map(of).sum();
+    let mut run = Run { last_uses: last_uses(first), done: 0, total, engine, tap };
+    match run.steps(plans, range.clone(), &mut live)? {
+        Flow::Stop => Ok(None),
+        Flow::Continue => run.output(end, &live).map(Some),
+    }
+}
+
+/// What the steps of a part read from before it.
+#[derive(Clone, Debug, Default)]
+pub struct Given {
+    /// Token ids, of all passes.
+    pub tokens: Vec<u32>,
+    /// A value, with a row a row of the steps.
+    pub value: Option<(ValueId, Tensor)>,
+}
+
 /// As [`run`], with at most so many bytes of one output after the last layer, but
 /// always whole passes.
 fn run_in_chunks<E: Engine>(
@@ -296,7 +341,7 @@ fn has_own_recipes(op: Op) -> bool {
 
 /// Where the steps begin that run over chunks of passes, and how many passes a
 /// chunk has.
-pub(super) fn split(plans: &[Plan]) -> (usize, usize) {
+pub fn split(plans: &[Plan]) -> (usize, usize) {
     split_for(plans, CHUNK_BYTES)
 }
 

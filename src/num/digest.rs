@@ -41,6 +41,22 @@ pub fn sha256_of<'a>(parts: impl Iterator<Item = &'a [u8]>) -> Digest {
     Digest(hasher.finalize().into())
 }
 
+/// A digest of bytes that come piece by piece.
+#[derive(Clone, Default)]
+pub struct Hashing(Sha256);
+
+impl Hashing {
+    /// Takes the next bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The digest of everything taken.
+    pub fn finish(self) -> Digest {
+        Digest(self.0.finalize().into())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,5 +66,9 @@ mod tests {
         let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(sha256(&[b"a", b"bc"]).to_string(), expected); // FIPS 180-2, "abc"
         assert_eq!(sha256_of(b"abc".chunks(2)).to_string(), expected);
+        let mut hashing = Hashing::default();
+        hashing.update(b"ab");
+        hashing.update(b"c");
+        assert_eq!(hashing.finish().to_string(), expected);
     }
 }

@@ -9,6 +9,6 @@ mod f32bits;
 mod tensor;
 
 pub use bf16::Bf16;
-pub use digest::{Digest, sha256, sha256_of};
+pub use digest::{Digest, Hashing, sha256, sha256_of};
 pub use f32bits::F32;
 pub use tensor::{Data, Dtype, Tensor};

@@ -149,6 +149,12 @@ impl Plan {
         same.then(|| Self { stack: self.stack, pass, steps: Arc::clone(&self.steps) })
     }
 
+    /// The steps for one token of this pass: as they are, with one row. Rows are
+    /// independent, so that row's bits are those it has in the pass.
+    pub fn steps_of_a_token(&self) -> Arc<[Step]> {
+        self.steps.iter().map(|step| Step { rows: 1, ..step.clone() }).collect()
+    }
+
     /// Index of the step that defines the logits.
     pub fn logits_step(&self) -> Option<usize> {
         self.steps.iter().position(|step| step.name == LOGITS)

@@ -104,6 +104,14 @@ pub enum TranscriptError {
         /// How many.
         count: usize,
     },
+    /// The file cannot be read, or no more.
+    #[error("byte {offset}: the file cannot be read: {reason}")]
+    Unreadable {
+        /// Where reading began.
+        offset: u64,
+        /// The system's reason.
+        reason: String,
+    },
     /// The signature is not one of this key over this statement.
     #[error("the signature of statement {statement} is not valid under key {key}")]
     BadSignature {
@@ -129,6 +137,8 @@ pub enum RefusalClass {
     Malformed,
     /// A transcript, but not by the key it is checked with: exit code 3.
     Untrusted,
+    /// Cannot be decided: the file cannot be read. Exit code 5.
+    Unreadable,
 }
 
 impl TranscriptError {
@@ -136,6 +146,7 @@ impl TranscriptError {
     pub fn class(&self) -> RefusalClass {
         match self {
             Self::BadSignature { .. } | Self::OtherKey { .. } => RefusalClass::Untrusted,
+            Self::Unreadable { .. } => RefusalClass::Unreadable,
             Self::Encoding { .. }
             | Self::Envelope { .. }
             | Self::MissingField { .. }
@@ -147,6 +158,28 @@ impl TranscriptError {
             | Self::SectionLength { .. }
             | Self::SectionMismatch { .. }
             | Self::TrailingBytes { .. } => RefusalClass::Malformed,
+        }
+    }
+    /// The error of a part of a file that starts at this offset.
+    pub(super) fn moved(self, by: u64) -> Self {
+        match self {
+            Self::Encoding { offset, fault } => {
+                let by = usize::try_from(by).unwrap_or(usize::MAX);
+                Self::Encoding { offset: offset.saturating_add(by), fault }
+            }
+            other @ (Self::Envelope { .. }
+            | Self::MissingField { .. }
+            | Self::WrongType { .. }
+            | Self::UnknownKey { .. }
+            | Self::Inconsistent { .. }
+            | Self::TooLong { .. }
+            | Self::SectionMissing { .. }
+            | Self::SectionLength { .. }
+            | Self::SectionMismatch { .. }
+            | Self::TrailingBytes { .. }
+            | Self::Unreadable { .. }
+            | Self::BadSignature { .. }
+            | Self::OtherKey { .. }) => other,
         }
     }
 }

@@ -80,11 +80,12 @@ pub fn verify_inclusion(
 }
 
 /// The largest power of two below `count`, which is at least 2.
-fn split(count: usize) -> usize {
+pub(super) fn split(count: usize) -> usize {
     1 << (count - 1).ilog2()
 }
 
-fn node(left: Digest, right: Digest) -> Digest {
+/// The hash of an inner node (RFC 9162 section 2.1.1).
+pub(super) fn node(left: Digest, right: Digest) -> Digest {
     sha256(&[&NODE_PREFIX, &left.0, &right.0])
 }
 

@@ -5,24 +5,34 @@
 //! describes the bytes, `schemas/transcript.cddl` the statement.
 
 pub mod capture;
+pub mod cells;
 pub mod cose;
 pub mod diff;
 mod error;
 pub mod key;
 pub mod leaf;
 pub mod merkle;
+pub mod multiproof;
+pub mod opening;
+mod read;
 pub mod record;
+mod source;
+mod spool;
 pub mod statement;
 pub mod strict;
 pub mod tap;
 mod wire;
+pub mod write;
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::num::{Digest, sha256};
 
 use cose::Envelope;
 use key::{KeyId, PrivateKey, PublicKey};
+use opening::Opening;
+use source::Source;
 use statement::LogitsMode;
 
 pub use error::{RefusalClass, TranscriptError};
@@ -37,52 +47,19 @@ pub const TRACE_SECTION: &str = "trace";
 /// by [`Self::verify_signature`].
 #[derive(Debug)]
 pub struct Transcript {
-    file: Vec<u8>,
+    source: Source,
     envelope: Envelope,
     statement: Statement,
-    sections: Vec<Range<usize>>,
+    /// Where each section's contents are; `None` if it is withheld.
+    sections: Vec<Option<Range<u64>>>,
+    /// Digests of the rows of logits, unless they are withheld.
+    logits_digests: Option<Vec<Digest>>,
+    /// Digests of the traced outputs, unless they are withheld or there are none.
+    trace_digests: Option<Vec<Digest>>,
+    opening: Option<Opening>,
 }
 
 impl Transcript {
-    /// Reads a file: item 0, then every section the statement lists, and no more.
-    ///
-    /// # Errors
-    /// [`TranscriptError`] of class `Malformed`.
-    pub fn parse(file: Vec<u8>) -> Result<Self, TranscriptError> {
-        let envelope = Envelope::open(&file)?;
-        let payload = envelope.payload.clone();
-        let statement = Statement::from_bytes(&file[payload.clone()], payload.start)?;
-
-        let mut sections = Vec::with_capacity(statement.sections.len());
-        let mut at = envelope.end;
-        for (index, section) in statement.sections.iter().enumerate() {
-            let kind = section.kind.clone();
-            if at == file.len() {
-                return Err(TranscriptError::SectionMissing { offset: at, index, kind });
-            }
-            let range = strict::byte_string(&file, at)?;
-            let (expected, found) = (section.len_bytes, range.len() as u64);
-            if expected != found {
-                let offset = at;
-                return Err(TranscriptError::SectionLength { offset, kind, expected, found });
-            }
-            require(&kind, "sha256", section.sha256, sha256(&[&file[range.clone()]]))?;
-            at = range.end;
-            sections.push(range);
-        }
-        if at != file.len() {
-            let count = file.len() - at;
-            return Err(TranscriptError::TrailingBytes { offset: at, count });
-        }
-
-        let transcript = Self { file, envelope, statement, sections };
-        let rows = (0..transcript.statement.logits.count)
-            .filter_map(|index| transcript.logits_digest(index));
-        let root = leaf::logits_root(&transcript.statement, rows);
-        require(LOGITS_SECTION, "root", transcript.statement.logits.root, root)?;
-        Ok(transcript)
-    }
-
     /// Signs a statement and puts its sections behind it.
     ///
     /// # Errors
@@ -125,7 +102,7 @@ impl Transcript {
 
     /// The bytes that are signed.
     pub fn statement_bytes(&self) -> &[u8] {
-        &self.file[self.envelope.payload.clone()]
+        &self.source.held()[self.envelope.payload.clone()]
     }
 
     /// SHA-256 of the statement: the identity of the transcript.
@@ -144,57 +121,81 @@ impl Transcript {
         self.envelope.signature()
     }
 
-    /// The whole file.
+    /// What is held of the file: all of it if it came as bytes, else item 0.
     pub fn as_bytes(&self) -> &[u8] {
-        &self.file
+        self.source.held()
     }
 
-    /// The contents of a section, if there is one of this kind.
+    /// Item 0: the signed statement.
+    pub fn item_0(&self) -> &[u8] {
+        &self.source.held()[..self.envelope.end]
+    }
+
+    /// Length of the file (bytes).
+    pub fn len_bytes(&self) -> u64 {
+        self.source.len_bytes()
+    }
+
+    /// Whether a section of this kind is stated, but not in the file.
+    pub fn withholds(&self, kind: &str) -> bool {
+        self.place(kind).is_some_and(|place| place.is_none())
+    }
+
+    /// The openings, if there are any. Nothing here has checked them
+    /// ([`cells::Opened`]).
+    pub fn opening(&self) -> Option<&Opening> {
+        self.opening.as_ref()
+    }
+
+    /// The contents of a section of this kind, if the file has it and came as bytes.
     pub fn section(&self, kind: &str) -> Option<&[u8]> {
-        let index = self.statement.sections.iter().position(|section| section.kind == kind)?;
-        Some(&self.file[self.sections.get(index)?.clone()])
+        let place = self.place(kind)??;
+        let (start, end) = (usize::try_from(place.start).ok()?, usize::try_from(place.end).ok()?);
+        self.source.held().get(start..end)
     }
 
-    /// The little-endian bytes of a row of logits, where they were recorded.
-    pub fn logits_row(&self, index: u64) -> Option<&[u8]> {
+    /// The little-endian bytes of a row of logits, where they were recorded. Of a file
+    /// that changed since it was opened a row that differs is not there any more.
+    pub fn logits_row(&self, index: u64) -> Option<Cow<'_, [u8]>> {
         match self.statement.logits.mode {
-            LogitsMode::Full => self.leaf_bytes(LOGITS_SECTION, index),
+            LogitsMode::Full => {
+                let logits = &self.statement.logits;
+                let width = logits.vocab.checked_mul(logits.dtype.size_bytes() as u64)?;
+                let place = self.place(LOGITS_SECTION)??;
+                let start = place.start.checked_add(index.checked_mul(width)?)?;
+                let end = start.checked_add(width).filter(|&end| end <= place.end)?;
+                let row = self.source.read(start..end).ok()?;
+                let same = match &self.source {
+                    Source::Memory(_) => true,
+                    Source::File { .. } => self.logits_digest(index) == Some(sha256(&[&row])),
+                };
+                same.then_some(row)
+            }
             LogitsMode::Hash => None,
         }
     }
 
-    /// The SHA-256 of a row of logits.
+    /// The SHA-256 of a row of logits, unless it is withheld.
     pub fn logits_digest(&self, index: u64) -> Option<Digest> {
-        let bytes = self.leaf_bytes(LOGITS_SECTION, index)?;
-        match self.statement.logits.mode {
-            LogitsMode::Full => Some(sha256(&[bytes])),
-            LogitsMode::Hash => bytes.try_into().ok().map(Digest),
-        }
+        self.logits_digests.as_ref()?.get(usize::try_from(index).ok()?).copied()
     }
 
-    /// The SHA-256 of a recorded step output; `index` counts leaves in order of
-    /// (pass, step).
+    /// The SHA-256 of a recorded step output, unless it is withheld; `index` counts
+    /// leaves in order of (pass, step).
     pub fn trace_digest(&self, index: u64) -> Option<Digest> {
-        self.leaf_bytes(TRACE_SECTION, index)?.try_into().ok().map(Digest)
+        self.trace_digests.as_ref()?.get(usize::try_from(index).ok()?).copied()
     }
 
-    fn leaf_bytes(&self, kind: &str, index: u64) -> Option<&[u8]> {
-        let section = self.statement.sections.iter().find(|section| section.kind == kind)?;
-        let width = usize::try_from(section.len_bytes.checked_div(section.leaf_count)?).ok()?;
-        let start = usize::try_from(index).ok()?.checked_mul(width)?;
-        self.section(kind)?.get(start..start.checked_add(width)?)
+    /// The bytes of a range of the file, as they are now.
+    ///
+    /// # Errors
+    /// [`TranscriptError::Unreadable`].
+    pub fn bytes(&self, range: Range<u64>) -> Result<Cow<'_, [u8]>, TranscriptError> {
+        self.source.read(range)
     }
-}
 
-fn require(
-    kind: &str,
-    commitment: &'static str,
-    expected: Digest,
-    found: Digest,
-) -> Result<(), TranscriptError> {
-    if expected == found {
-        return Ok(());
+    fn place(&self, kind: &str) -> Option<Option<Range<u64>>> {
+        let index = self.statement.sections.iter().position(|section| section.kind == kind)?;
+        self.sections.get(index).cloned()
     }
-    let kind = kind.to_owned();
-    Err(TranscriptError::SectionMismatch { kind, commitment, expected, found })
 }

@@ -85,16 +85,39 @@ pub fn item_end(bytes: &[u8], start: usize) -> Result<usize, TranscriptError> {
 /// # Errors
 /// [`TranscriptError::Encoding`] if there is no byte string or it is cut short.
 pub fn byte_string(bytes: &[u8], start: usize) -> Result<std::ops::Range<usize>, TranscriptError> {
-    let mut scanner = Scanner { bytes, at: start };
-    let content = scanner.head().and_then(|(major, length)| {
-        if major != BYTES {
-            return Err((start, Fault::NotBytes));
-        }
-        let from = scanner.at;
-        scanner.skip(start, length).map(|()| from..scanner.at)
-    });
-    content.map_err(|(offset, fault)| TranscriptError::Encoding { offset, fault })
+    let first = bytes.get(start..).unwrap_or_default();
+    let range = byte_string_of(first, start as u64, bytes.len() as u64)?;
+    Ok(range.start as usize..range.end as usize) // Within `bytes`.
 }
+
+/// As [`byte_string`], of a file of `end` bytes of which only `first` is at hand: what
+/// follows offset `start`, at least [`MAX_HEAD_LEN_BYTES`] of it unless the file ends.
+///
+/// # Errors
+/// [`TranscriptError::Encoding`] if there is no byte string or it is cut short.
+pub fn byte_string_of(
+    first: &[u8],
+    start: u64,
+    end: u64,
+) -> Result<std::ops::Range<u64>, TranscriptError> {
+    let refuse = |fault| {
+        let offset = usize::try_from(start).unwrap_or(usize::MAX);
+        TranscriptError::Encoding { offset, fault }
+    };
+    let mut scanner = Scanner { bytes: first, at: 0 };
+    let (major, length) = scanner.head().map_err(|(_, fault)| refuse(fault))?;
+    if major != BYTES {
+        return Err(refuse(Fault::NotBytes));
+    }
+    let from = start.saturating_add(scanner.at as u64);
+    match from.checked_add(length) {
+        Some(after) if after <= end => Ok(from..after),
+        Some(_) | None => Err(refuse(Fault::TooLong)),
+    }
+}
+
+/// Longest head of an item: its first byte and an argument of eight.
+pub const MAX_HEAD_LEN_BYTES: usize = 9;
 
 type Refusal = (usize, Fault);
 

@@ -1,5 +1,8 @@
 //! The recording tap: from an engine's outputs to a recording.
 
+use std::path::PathBuf;
+
+use super::cells;
 use super::record::{RecordError, Recorder, Recording};
 use super::statement::{LogitsMode, TraceMode};
 use crate::engine::{Flow, Progress, Tap};
@@ -8,12 +11,13 @@ use crate::num::{Dtype, Tensor};
 use crate::plan::{LOGITS, Pass, Step};
 
 impl TraceMode {
-    /// Whether a trace of this mode holds the output of `step`.
+    /// Whether a trace of this mode holds the output of `step`, whole or row by row.
     pub fn includes(self, step: &Step) -> bool {
         match self {
             Self::None => false,
             Self::Layers => qwen3::is_layer_output(step),
             Self::Steps => true,
+            Self::Cells => cells::is_leaf(step),
         }
     }
 }
@@ -27,6 +31,8 @@ pub struct RecordTap<P> {
     logits: LogitsMode,
     trace: TraceMode,
     vocab: u64,
+    /// Where outputs are put aside that do not fit in memory.
+    folder: Option<PathBuf>,
     error: Option<RecordError>,
     progress: P,
 }
@@ -35,7 +41,13 @@ impl<P: FnMut(&Progress<'_>)> RecordTap<P> {
     /// Makes an empty tap for logits of `vocab` bf16 elements.
     pub fn new(logits: LogitsMode, trace: TraceMode, vocab: usize, progress: P) -> Self {
         let (recorders, vocab) = (Vec::new(), vocab as u64);
-        Self { recorders, logits, trace, vocab, error: None, progress }
+        Self { recorders, logits, trace, vocab, folder: None, error: None, progress }
+    }
+
+    /// Puts outputs aside in this folder as soon as they do not fit in memory.
+    #[must_use]
+    pub fn aside_in(self, folder: PathBuf) -> Self {
+        Self { folder: Some(folder), ..self }
     }
 
     /// What was recorded, by sequence.
@@ -45,7 +57,7 @@ impl<P: FnMut(&Progress<'_>)> RecordTap<P> {
     pub fn finish(self) -> Result<Vec<Recording>, RecordError> {
         match self.error {
             Some(error) => Err(error),
-            None => Ok(self.recorders.into_iter().map(Recorder::finish).collect()),
+            None => self.recorders.into_iter().map(Recorder::finish).collect(),
         }
     }
 
@@ -59,7 +71,8 @@ impl<P: FnMut(&Progress<'_>)> RecordTap<P> {
         let number = pass.index as u64;
         let (logits, trace, vocab) = (self.logits, self.trace, self.vocab);
         if self.recorders.len() <= pass.sequence {
-            let empty = || Recorder::new(logits, trace, vocab, Dtype::Bf16);
+            let folder = self.folder.as_deref();
+            let empty = || Recorder::in_folder(folder, logits, trace, vocab, Dtype::Bf16);
             self.recorders.resize_with(pass.sequence + 1, empty);
         }
         let recorder = &mut self.recorders[pass.sequence];
@@ -67,10 +80,17 @@ impl<P: FnMut(&Progress<'_>)> RecordTap<P> {
             let position = (pass.start + pass.tokens - 1) as u64;
             recorder.logits(number, position, output)?;
         }
-        if trace.includes(step) {
-            recorder.step(number, index as u64, &step.name, output)?;
+        if !trace.includes(step) {
+            return Ok(());
         }
-        Ok(())
+        match trace {
+            TraceMode::Cells => {
+                recorder.rows((number, pass.start as u64), index as u64, &step.name, output)
+            }
+            TraceMode::None | TraceMode::Layers | TraceMode::Steps => {
+                recorder.step(number, index as u64, &step.name, output)
+            }
+        }
     }
 }
 

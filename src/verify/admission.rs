@@ -2,9 +2,9 @@
 
 use super::report::{Report, Subject, Verdict};
 use super::trust::Distrust;
-use super::{Anchor, Claim, Verified, claims};
-use crate::transcript::Transcript;
+use super::{Anchor, Claim, Input, Verified, claims};
 use crate::transcript::statement::Statement;
+use crate::transcript::{RefusalClass, Transcript, TranscriptError};
 
 /// A transcript whose signer is worth the work of looking further.
 pub(super) struct Admitted {
@@ -15,7 +15,7 @@ pub(super) struct Admitted {
 
 /// Parses and authenticates a file; the report's end if nothing may follow.
 pub(super) fn admit(
-    file: Vec<u8>,
+    file: Input,
     anchor: &Anchor<'_>,
     nonce: Option<&[u8]>,
 ) -> Result<Admitted, Box<Verified>> {
@@ -24,22 +24,22 @@ pub(super) fn admit(
         Box::new(Verified { report, transcript, text, claims, digests, layers })
     };
     let mut report = Report::default();
-    let transcript = match Transcript::parse(file) {
+    let transcript = match read(file) {
         Ok(transcript) => transcript,
         Err(error) => {
-            report.fail(Subject::Encoding, Verdict::Malformed, error.to_string());
+            match error.class() {
+                RefusalClass::Malformed | RefusalClass::Untrusted => {
+                    report.fail(Subject::Encoding, Verdict::Malformed, error.to_string());
+                }
+                RefusalClass::Unreadable => {
+                    report.undecided(Subject::Encoding, error.to_string());
+                }
+            }
             return Err(refused(report.close("not reached: the file is not a transcript"), None));
         }
     };
     let statement = transcript.statement();
-    report.pass(
-        Subject::Encoding,
-        format!(
-            "statement of {} bytes, {} sections match their commitments",
-            transcript.statement_bytes().len(),
-            statement.sections.len()
-        ),
-    );
+    report.pass(Subject::Encoding, encoding(&transcript));
     check_freshness(&mut report, statement, nonce);
     if !check_signer(&mut report, &transcript, anchor) {
         let report = report.close("not reached: the signer is not trusted");
@@ -51,6 +51,33 @@ pub(super) fn admit(
         Anchor::Anyone | Anchor::Nothing => Vec::new(),
     };
     Ok(Admitted { report, transcript, claims })
+}
+
+fn read(file: Input) -> Result<Transcript, TranscriptError> {
+    match file {
+        Input::Bytes(bytes) => Transcript::parse(bytes),
+        Input::File(file) => Transcript::open(file),
+    }
+}
+
+/// What the file is.
+fn encoding(transcript: &Transcript) -> String {
+    let stated = &transcript.statement().sections;
+    let withheld: Vec<&str> = stated
+        .iter()
+        .map(|section| section.kind.as_str())
+        .filter(|kind| transcript.withholds(kind))
+        .collect();
+    let length = transcript.statement_bytes().len();
+    let held = stated.len() - withheld.len();
+    let mut detail = format!("statement of {length} bytes");
+    if held > 0 {
+        detail += &format!(", {held} sections match their commitments");
+    }
+    if !withheld.is_empty() {
+        detail += &format!(", {} withheld", withheld.join(" and "));
+    }
+    detail
 }
 
 fn check_freshness(report: &mut Report, statement: &Statement, wanted: Option<&[u8]>) {

@@ -1,29 +1,27 @@
 //! Re-execution: every pass on the emulator, every recorded output compared.
 
-use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 
-use super::compare::{CompareTap, Expected};
+use super::compare::CompareTap;
 use super::diagnosis::{Case, diagnose};
-use super::environment::{Known, Refusal};
+use super::environment::Known;
+use super::recorded::Recorded;
 use super::report::{Outcome, Report, Subject, Verdict};
 use super::sampling::check_chosen;
 use crate::engine::emulator::Emulator;
 use crate::engine::{Progress, run};
 use crate::isa::mma::Simd;
 use crate::model::Content;
-use crate::num::Digest;
 use crate::plan::Plan;
-use crate::transcript::leaf::LeafHeader;
+use crate::transcript::Transcript;
 use crate::transcript::statement::Statement;
-use crate::transcript::{TRACE_SECTION, Transcript, merkle};
 
 /// What is executed, and what its outputs are compared with.
-pub(super) struct Work {
+pub(super) struct Work<'a> {
     pub(super) known: Known,
     pub(super) plans: Vec<Plan>,
     pub(super) tokens: Vec<Vec<u32>>,
-    pub(super) trace: HashMap<(usize, usize), Digest>,
+    pub(super) recorded: Recorded<'a>,
 }
 
 /// How it is executed.
@@ -42,18 +40,13 @@ pub(super) fn execute(
     report: &mut Report,
     transcript: &Transcript,
     model: &Content,
-    work: Work,
+    work: Work<'_>,
     how: How<'_>,
 ) {
     let statement = transcript.statement();
-    let logits = (0..statement.logits.count).filter_map(|row| {
-        let bytes = transcript.logits_row(row).map(Expected::Bytes);
-        bytes.or_else(|| transcript.logits_digest(row).map(Expected::Digest))
-    });
-    let due = work.plans.len() + work.trace.len();
+    let due = work.recorded.due();
     let mut tap = CompareTap {
-        logits: logits.collect(),
-        trace: work.trace,
+        recorded: work.recorded,
         finding: None,
         differing: None,
         wants_operands: how.diagnosing.is_some(),
@@ -106,11 +99,18 @@ pub(super) fn execute(
         report.undecided(Subject::Execution, detail);
         return;
     }
-    report.pass(
-        Subject::Execution,
-        format!("{} recorded outputs equal the re-execution's, 0 bits differ", tap.compared),
-    );
-    match check_chosen(statement, chosen.as_ref()) {
+    let chosen = check_chosen(statement, chosen.as_ref());
+    if let Err(differs) = tap.recorded.check_roots() {
+        // Which of them differs only the whole transcript tells, but a token is stated.
+        let detail = match chosen {
+            Ok(()) => differs,
+            Err(token) => format!("{differs}; {token}"),
+        };
+        report.fail(Subject::Execution, Verdict::Mismatch, detail);
+        return;
+    }
+    report.pass(Subject::Execution, equal(&tap.recorded, tap.compared));
+    match chosen {
         Ok(()) => report.pass(
             Subject::Sampling,
             format!(
@@ -124,6 +124,14 @@ pub(super) fn execute(
     report.pass(Subject::Coverage, coverage(statement, &work.plans));
 }
 
+fn equal(recorded: &Recorded<'_>, compared: u64) -> String {
+    let by_root = match recorded.withheld()[..] {
+        [] => String::new(),
+        ref kinds => format!(", those of {} by their root", kinds.join(" and ")),
+    };
+    format!("{compared} recorded outputs equal the re-execution's{by_root}, 0 bits differ")
+}
+
 fn coverage(statement: &Statement, plans: &[Plan]) -> String {
     let steps: usize = plans.iter().map(|plan| plan.steps.len()).sum();
     let values = statement.logits.count * statement.logits.vocab;
@@ -134,54 +142,4 @@ fn coverage(statement: &Statement, plans: &[Plan]) -> String {
         statement.trace.count,
         statement.trace.mode.word()
     )
-}
-
-/// Expected digests of traced outputs, by pass and step, bound to the root.
-///
-/// Names and shapes are the verifier's own, so a leaf cannot be moved.
-pub(super) fn expected_trace(
-    transcript: &Transcript,
-    plans: &[Plan],
-) -> Result<HashMap<(usize, usize), Digest>, Refusal> {
-    let statement = transcript.statement();
-    let mode = statement.trace.mode;
-    let mut expected = HashMap::new();
-    let mut leaves = Vec::new();
-    for plan in plans {
-        for (index, step) in plan.steps.iter().enumerate().filter(|(_, step)| mode.includes(step)) {
-            let Some(digest) = transcript.trace_digest(leaves.len() as u64) else {
-                return Err(Refusal {
-                    leads_to: Verdict::Malformed,
-                    detail: format!(
-                        "the trace ends before pass {}, {}",
-                        plan.pass.index, step.name
-                    ),
-                });
-            };
-            let header = LeafHeader {
-                kind: TRACE_SECTION,
-                pass: plan.pass.index as u64,
-                index: index as u64,
-                name: &step.name,
-                dtype: step.dtype,
-                shape: &[step.rows as u64, step.columns as u64],
-            };
-            leaves.push(header.hash(digest));
-            expected.insert((plan.pass.index, index), digest);
-        }
-    }
-    if leaves.len() as u64 != statement.trace.count {
-        return Err(Refusal {
-            leads_to: Verdict::Malformed,
-            detail: format!("the trace has {} leaves, {} due", statement.trace.count, leaves.len()),
-        });
-    }
-    let root = (!leaves.is_empty()).then(|| merkle::root(&leaves));
-    if root != statement.trace.root {
-        return Err(Refusal {
-            leads_to: Verdict::Malformed,
-            detail: "the trace section does not match its root".into(),
-        });
-    }
-    Ok(expected)
 }

@@ -6,7 +6,7 @@
 use super::admission::{Admitted, admit};
 use super::environment::Refusal;
 use super::report::{Report, Subject, Verdict};
-use super::{Anchor, identity, prepare};
+use super::{Anchor, Input, identity, prepare};
 use crate::engine::{linear, memory, product};
 use crate::model::ModelError;
 use crate::model::content::{CONFIG, Configuration};
@@ -19,7 +19,7 @@ use crate::transcript::statement::ModelManifest;
 /// What would be verified, against what.
 pub struct Request<'a> {
     /// The transcript's file.
-    pub file: Vec<u8>,
+    pub file: Input,
     /// Whose signature counts.
     pub anchor: Anchor<'a>,
     /// The nonce that was asked for, if one was.
@@ -73,7 +73,6 @@ impl Cost {
 
 /// Does the cheap checks and adds up the cost.
 pub fn forecast(request: Request<'_>) -> Foreseen {
-    let length = request.file.len() as u64;
     let admitted = admit(request.file, &request.anchor, request.nonce.as_deref());
     let Admitted { mut report, transcript, .. } = match admitted {
         Ok(admitted) => admitted,
@@ -96,6 +95,8 @@ pub fn forecast(request: Request<'_>) -> Foreseen {
     };
     let why = "a dry run reads config.json only, which is the manifest's";
     report.undecided(Subject::Model, why);
+    // Item 0, unless the whole file is held.
+    let length = transcript.as_bytes().len() as u64;
     let cost = prepare(&mut report, &transcript, &config).map(|work| {
         let mut cost = cost(&work.plans, request.threads);
         cost.hidden_size = config.hidden_size;

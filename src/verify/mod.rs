@@ -11,9 +11,13 @@ mod environment;
 mod execution;
 pub mod forecast;
 mod identity;
+mod recorded;
 pub mod report;
 mod sampling;
+mod spot;
 pub mod trust;
+
+use std::fs::File;
 
 use crate::engine::generate::GenerateError;
 use crate::engine::{Progress, generate};
@@ -22,12 +26,14 @@ use crate::model::{Config, Content, ModelError};
 use crate::plan::PlanError;
 use crate::transcript::Transcript;
 use crate::transcript::capture;
+use crate::transcript::opening::Draw;
 use crate::transcript::statement::{ModelManifest, Statement};
 
 use admission::{Admitted, admit};
 pub use claims::Claim;
 use environment::{Refusal, check_logits, check_plans, look_up};
-use execution::{How, Work, execute, expected_trace};
+use execution::{How, Work, execute};
+use recorded::Recorded;
 use report::{Report, Subject, Verdict};
 use sampling::{check_choices, check_rule};
 use trust::TrustStore;
@@ -44,14 +50,32 @@ pub enum Anchor<'a> {
     Nothing,
 }
 
+/// A file that may be a transcript.
+#[derive(Debug)]
+pub enum Input {
+    /// Its bytes.
+    Bytes(Vec<u8>),
+    /// The file where it is: it is read as it is needed.
+    File(File),
+}
+
+impl From<Vec<u8>> for Input {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
 /// What to verify, against what.
 pub struct Request<'a> {
     /// The transcript's file.
-    pub file: Vec<u8>,
+    pub file: Input,
     /// Whose signature counts.
     pub anchor: Anchor<'a>,
     /// The nonce that was asked for, if one was.
     pub nonce: Option<Vec<u8>>,
+    /// Checks these cells instead of all, if the file opens them, and the choice of every
+    /// token.
+    pub draw: Option<Draw>,
     /// How the emulator computes products; changes no bit.
     pub simd: Simd,
     /// Opens the model that a manifest names. Its files are digested beside the
@@ -117,7 +141,8 @@ pub fn verify(request: Request<'_>) -> Verified {
                         .map(|announce| announce as &mut dyn FnMut(usize)),
                     refuted,
                 };
-                check_computation(&mut staged, &transcript, &content, how);
+                let draw = request.draw.as_ref();
+                check_computation(&mut staged, &transcript, &content, how, draw);
                 staged
             })?;
             Ok((content, manifest, staged))
@@ -167,19 +192,32 @@ fn check_prompt(report: &mut Report, statement: &Statement, model: &Content) {
 }
 
 /// Environment, execution, sampling and coverage.
-fn check_computation(report: &mut Report, transcript: &Transcript, model: &Content, how: How<'_>) {
+fn check_computation(
+    report: &mut Report,
+    transcript: &Transcript,
+    model: &Content,
+    how: How<'_>,
+    draw: Option<&Draw>,
+) {
     let statement = transcript.statement();
     let Some(work) = prepare(report, transcript, model.config()) else { return };
     if let Err(detail) = check_rule(statement, model).and_then(|()| check_choices(transcript)) {
         report.fail(Subject::Sampling, Verdict::Mismatch, detail);
         return;
     }
-    execute(report, transcript, model, work, how);
+    match draw {
+        Some(draw) => spot::check(report, transcript, model, work, how, draw),
+        None => execute(report, transcript, model, work, how),
+    }
 }
 
 /// Environment, and the trace's commitment: everything that can be checked of the
 /// computation before it is done. `None` if something failed.
-fn prepare(report: &mut Report, transcript: &Transcript, config: &Config) -> Option<Work> {
+fn prepare<'a>(
+    report: &mut Report,
+    transcript: &'a Transcript,
+    config: &Config,
+) -> Option<Work<'a>> {
     let statement = transcript.statement();
     let prepared = look_up(statement).and_then(|known| {
         check_logits(statement, config)?;
@@ -214,8 +252,8 @@ fn prepare(report: &mut Report, transcript: &Transcript, config: &Config) -> Opt
     };
     report.pass(Subject::Environment, detail);
     // Only now: a leaf is bound to names and shapes, which are the plan's.
-    match expected_trace(transcript, &plans) {
-        Ok(trace) => Some(Work { known, plans, tokens, trace }),
+    match Recorded::new(transcript, &plans) {
+        Ok(recorded) => Some(Work { known, plans, tokens, recorded }),
         Err(Refusal { leads_to, detail }) => {
             report.fail(Subject::Encoding, leads_to, detail);
             None

@@ -17,6 +17,8 @@ pub enum Verdict {
     Malformed,
     /// Cannot be decided here: something is missing or not known.
     Incomplete,
+    /// Everything that was drawn is exact, but not everything was drawn.
+    Partial,
 }
 
 impl Verdict {
@@ -28,6 +30,7 @@ impl Verdict {
             Self::Untrusted => 3,
             Self::Malformed => 4,
             Self::Incomplete => 5,
+            Self::Partial => 6,
         }
     }
 
@@ -39,7 +42,8 @@ impl Verdict {
             Self::Untrusted => 1,
             Self::Mismatch => 2,
             Self::Incomplete => 3,
-            Self::Verified => 4,
+            Self::Partial => 4,
+            Self::Verified => 5,
         };
         verdicts.into_iter().min_by_key(rank)
     }
@@ -52,6 +56,7 @@ impl Verdict {
             Self::Untrusted => "UNTRUSTED",
             Self::Malformed => "MALFORMED",
             Self::Incomplete => "INCOMPLETE",
+            Self::Partial => "PARTIAL",
         }
     }
 }
@@ -92,6 +97,11 @@ pub enum Outcome {
         /// What was seen.
         detail: String,
     },
+    /// What was drawn holds; it is not everything.
+    Partial {
+        /// How much was drawn, and what that shows.
+        detail: String,
+    },
     /// It does not hold.
     Failed {
         /// The verdict this failure alone leads to.
@@ -120,6 +130,8 @@ pub enum Outcome {
 pub struct Finding {
     /// Pass, 0 is the prefill.
     pub pass: usize,
+    /// Position of the token whose row it is, where that is known.
+    pub position: Option<usize>,
     /// Layer, if the step belongs to one.
     pub layer: Option<usize>,
     /// Index of the step in its plan.
@@ -176,7 +188,11 @@ impl std::fmt::Display for Finding {
         if let Some(layer) = self.layer {
             write!(f, ", layer {layer}")?;
         }
-        write!(f, ", step {} {} ({}): ", self.step_index, self.step, self.recipe)?;
+        write!(f, ", step {} {} ({})", self.step_index, self.step, self.recipe)?;
+        if let Some(position) = self.position {
+            write!(f, " at position {position}")?;
+        }
+        f.write_str(": ")?;
         match &self.difference {
             Difference::Element { row, column, recorded, computed, differing, elements } => write!(
                 f,
@@ -275,30 +291,36 @@ impl Report {
     /// A failed check decides by its own verdict; of several, the first in this
     /// order does: MALFORMED (nothing else can be claimed), UNTRUSTED (not known
     /// whose claim it is), MISMATCH (one difference is proof), INCOMPLETE. A
-    /// check that was not decided makes the verdict INCOMPLETE, never VERIFIED.
+    /// check that was not decided makes the verdict INCOMPLETE, one that holds for a
+    /// draw PARTIAL, never VERIFIED.
     pub fn verdict(&self) -> Verdict {
         let order = [Verdict::Malformed, Verdict::Untrusted, Verdict::Mismatch];
         for verdict in order {
             let fails = |check: &Check| match &check.outcome {
                 Outcome::Failed { leads_to, .. } => *leads_to == verdict,
-                Outcome::Passed { .. } | Outcome::NotAsked { .. } | Outcome::NotDecided { .. } => {
-                    false
-                }
+                Outcome::Passed { .. }
+                | Outcome::Partial { .. }
+                | Outcome::NotAsked { .. }
+                | Outcome::NotDecided { .. } => false,
             };
             if self.checks.iter().any(fails) {
                 return verdict;
             }
         }
+        let partial = |check: &Check| matches!(check.outcome, Outcome::Partial { .. });
         let passed = |check: &Check| {
             matches!(check.outcome, Outcome::Passed { .. } | Outcome::NotAsked { .. })
+                || partial(check)
         };
         let complete = SUBJECTS
             .iter()
             .all(|subject| self.checks.iter().any(|c| c.subject == *subject && passed(c)));
-        if complete && self.checks.iter().all(passed) {
-            Verdict::Verified
-        } else {
+        if !complete || !self.checks.iter().all(passed) {
             Verdict::Incomplete
+        } else if self.checks.iter().any(partial) {
+            Verdict::Partial
+        } else {
+            Verdict::Verified
         }
     }
 }
@@ -352,6 +374,7 @@ mod tests {
         let (step, recipe) = ("lm_head".into(), "single_walk".into());
         let finding = Finding {
             pass: 0,
+            position: Some(6),
             layer: None,
             step_index: 3,
             step,
@@ -361,15 +384,15 @@ mod tests {
         };
         assert_eq!(
             finding.to_string(),
-            "pass 0, step 3 lm_head (single_walk): element [0, 7] is 3f81 (1.0078125) in the \
+            "pass 0, step 3 lm_head (single_walk) at position 6: element [0, 7] is 3f81 (1.0078125) in the \
              transcript, 3f80 (1) computed; 1 of 8 elements differ"
         );
     }
 
     #[test]
     fn of_several_verdicts_the_worst_decides() {
-        use Verdict::{Incomplete, Malformed, Mismatch, Untrusted, Verified};
-        let order = [Malformed, Untrusted, Mismatch, Incomplete, Verified];
+        use Verdict::{Incomplete, Malformed, Mismatch, Partial, Untrusted, Verified};
+        let order = [Malformed, Untrusted, Mismatch, Incomplete, Partial, Verified];
         for (index, &verdict) in order.iter().enumerate() {
             let rest = &order[index..];
             assert_eq!(Verdict::of_several(rest.iter().copied()), Some(verdict));
@@ -390,6 +413,17 @@ mod tests {
             assert_eq!(closed.verdict(), Verdict::Incomplete);
             assert_eq!(closed.checks.len(), SUBJECTS.len());
         }
+    }
+
+    #[test]
+    fn a_draw_never_verifies() {
+        let mut report = all_passed();
+        report.push(Subject::Coverage, Outcome::Partial { detail: "3 of 9 cells".into() });
+        assert_eq!(report.verdict(), Verdict::Partial);
+        report.undecided(Subject::Freshness, "not reached");
+        assert_eq!(report.verdict(), Verdict::Incomplete);
+        report.fail(Subject::Execution, Verdict::Mismatch, "one bit");
+        assert_eq!(report.verdict(), Verdict::Mismatch);
     }
 
     #[test]

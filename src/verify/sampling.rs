@@ -63,7 +63,7 @@ pub(super) fn check_rule(statement: &Statement, model: &Content) -> Result<(), S
 pub(super) fn check_choices(transcript: &Transcript) -> Result<(), String> {
     for (index, &token) in transcript.statement().tokens_out.iter().enumerate() {
         let Some(row) = transcript.logits_row(index as u64) else { return Ok(()) };
-        let largest = argmax_row(&Bf16::from_le_bytes(row)).map_err(|error| error.to_string())?;
+        let largest = argmax_row(&Bf16::from_le_bytes(&row)).map_err(|error| error.to_string())?;
         if largest != token as usize {
             return Err(format!(
                 "token {index} is {token}, but the largest recorded logit is {largest}"

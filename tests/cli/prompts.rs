@@ -1,5 +1,7 @@
 //! `attest run` with several prompts: a transcript of each.
 
+use std::fs;
+
 use crate::{Home, end, fails, text, tiny_model};
 
 const PROMPT: &str = "Call me";

@@ -124,7 +124,7 @@ impl Making<'_> {
             generate_batch(&mut engine, config, Contract::Native, &tokens_in, &rule, &mut tap);
         let made = made.unwrap().unwrap();
         let recordings = tap.finish().unwrap();
-        let state = |(((prompt, tokens_in), made), recording): (
+        let state = |(((prompt, tokens_in), made), mut recording): (
             ((&&str, Vec<u32>), Generation),
             Recording,
         )| {
@@ -146,7 +146,7 @@ impl Making<'_> {
                 nonce: Some(vec![0xab; 16]),
             };
             let statement = capture::statement(circumstances, &made, &recording);
-            Made { statement, contents: recording.contents }
+            Made { statement, contents: recording.contents().unwrap() }
         };
         prompts.iter().zip(tokens_in).zip(made).zip(recordings).map(state).collect()
     }
@@ -210,9 +210,10 @@ impl Made {
 /// Verifies a file against [`model`], whatever model it names.
 pub fn check(file: &[u8], store: &TrustStore, nonce: Option<Vec<u8>>) -> Verified {
     verify(Request {
-        file: file.to_vec(),
+        file: file.to_vec().into(),
         anchor: Anchor::Store(store),
         nonce,
+        draw: None,
         simd: Simd::detect(),
         open_model: &|_| Content::open(&tiny().join("model")),
         progress: &mut |_| {},
@@ -226,7 +227,10 @@ pub fn failures(done: &Verified) -> Vec<(Subject, Verdict, String)> {
         Outcome::Failed { leads_to, detail, .. } => {
             Some((check.subject, *leads_to, detail.clone()))
         }
-        Outcome::Passed { .. } | Outcome::NotAsked { .. } | Outcome::NotDecided { .. } => None,
+        Outcome::Passed { .. }
+        | Outcome::Partial { .. }
+        | Outcome::NotAsked { .. }
+        | Outcome::NotDecided { .. } => None,
     };
     done.report.checks.iter().filter_map(failed).collect()
 }

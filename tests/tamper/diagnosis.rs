@@ -43,11 +43,11 @@ fn forge_with(
         let vocab = model().config().vocab_size;
         let mut tap = RecordTap::new(making.logits, making.trace, vocab, |_| {});
         let chosen = run(&mut engine, &plans, &tokens, &mut tap).unwrap().unwrap();
-        let recording = tap.finish().unwrap().remove(0);
+        let mut recording = tap.finish().unwrap().remove(0);
+        made.contents = recording.contents().unwrap();
         made.statement.logits = recording.logits;
         made.statement.trace = recording.trace;
         made.statement.sections = recording.sections;
-        made.contents = recording.contents;
         if chosen.as_u32().unwrap() == made.statement.tokens_out {
             return made;
         }
@@ -59,9 +59,10 @@ fn forge_with(
 fn finding(made: &Made) -> (Finding, Option<usize>) {
     let mut announced = None;
     let done = verify(Request {
-        file: made.seal().as_bytes().to_vec(),
+        file: made.seal().as_bytes().to_vec().into(),
         anchor: Anchor::Store(&support::trust()),
         nonce: None,
+        draw: None,
         simd: Making::default().simd,
         open_model: &|_| Content::open(&tiny().join("model")),
         progress: &mut |_| {},
@@ -70,7 +71,10 @@ fn finding(made: &Made) -> (Finding, Option<usize>) {
     assert_eq!(done.report.verdict(), Verdict::Mismatch, "{:?}", done.report);
     let found = |check: &Check| match &check.outcome {
         Outcome::Failed { finding, .. } => finding.clone(),
-        Outcome::Passed { .. } | Outcome::NotAsked { .. } | Outcome::NotDecided { .. } => None,
+        Outcome::Passed { .. }
+        | Outcome::Partial { .. }
+        | Outcome::NotAsked { .. }
+        | Outcome::NotDecided { .. } => None,
     };
     let found = done.report.checks.iter().find_map(found);
     (found.unwrap_or_else(|| panic!("{:?}", done.report)), announced)

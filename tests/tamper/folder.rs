@@ -14,9 +14,10 @@ use crate::support::{self, Making, assert_verified, failures, tiny};
 fn verify_in(folder: &Path, begun: bool) -> Verified {
     let transcript = Making::default().make().seal();
     verify(Request {
-        file: transcript.as_bytes().to_vec(),
+        file: transcript.as_bytes().to_vec().into(),
         anchor: Anchor::Store(&support::trust()),
         nonce: None,
+        draw: None,
         simd: Simd::detect(),
         open_model: &|_| Content::open(folder),
         progress: &mut |_| assert!(begun, "another model is executed"),
@@ -185,9 +186,10 @@ fn files_that_are_no_part_of_the_model_do_not_matter() {
     fs::write(folder.path().join("README.md"), "read me\n").unwrap();
     let transcript = Making::default().make().seal();
     let done = verify(Request {
-        file: transcript.as_bytes().to_vec(),
+        file: transcript.as_bytes().to_vec().into(),
         anchor: Anchor::Store(&support::trust()),
         nonce: None,
+        draw: None,
         simd: Simd::detect(),
         open_model: &|_| Content::open(folder.path()),
         progress: &mut |_| {},
@@ -207,9 +209,10 @@ fn verify_while_weights_change(file: &[u8]) -> Verified {
     let half = weights.metadata().unwrap().len() / 2;
     let mut rewritten = false;
     let done = verify(Request {
-        file: file.to_vec(),
+        file: file.to_vec().into(),
         anchor: Anchor::Store(&support::trust()),
         nonce: None,
+        draw: None,
         simd: Simd::detect(),
         open_model: &|_| Content::open(folder.path()),
         progress: &mut |_| {

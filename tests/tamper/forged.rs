@@ -24,9 +24,10 @@ fn section_start(file: &[u8]) -> usize {
 /// Verifies a file that must be refused before any model is opened.
 fn refuse(file: Vec<u8>, store: &TrustStore) -> Verified {
     let done = verify(Request {
-        file,
+        file: file.into(),
         anchor: Anchor::Store(store),
         nonce: None,
+        draw: None,
         simd: Simd::detect(),
         open_model: &|_| panic!("a model is opened for a file that nobody trusted signed"),
         progress: &mut |_| panic!("something is executed"),
@@ -153,9 +154,10 @@ fn nobody_is_trusted_without_a_trust_store() {
     let done = refuse(original().as_bytes().to_vec(), &TrustStore::default());
     assert_eq!(done.report.verdict(), Verdict::Untrusted);
     let done = verify(Request {
-        file: original().as_bytes().to_vec(),
+        file: original().as_bytes().to_vec().into(),
         anchor: Anchor::Nothing,
         nonce: None,
+        draw: None,
         simd: Simd::detect(),
         open_model: &|_| panic!("a model is opened"),
         progress: &mut |_| {},

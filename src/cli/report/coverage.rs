@@ -83,7 +83,7 @@ pub(super) fn rows(document: &Document, statement: &Statement) -> Option<Vec<Row
 
 fn cell(document: &Document, trace: TraceMode, part: Part, pass: usize) -> Cell {
     match document.outcome(Subject::Execution) {
-        Some(Outcome::Passed { .. }) => equal(trace, part),
+        Some(Outcome::Passed { .. } | Outcome::Partial { .. }) => equal(trace, part),
         Some(Outcome::Failed { finding: Some(finding), .. }) => beside(finding, trace, part, pass),
         Some(
             Outcome::Failed { finding: None, .. }
@@ -97,8 +97,11 @@ fn cell(document: &Document, trace: TraceMode, part: Part, pass: usize) -> Cell 
 /// A cell of whose outputs none differs.
 fn equal(trace: TraceMode, part: Part) -> Cell {
     match (trace, part) {
-        (_, Part::Head) | (TraceMode::Steps | TraceMode::Layers, _) => Cell::Compared,
-        (TraceMode::None, Part::Embedding | Part::Layer(_)) => Cell::Computed,
+        (_, Part::Head)
+        | (TraceMode::Steps | TraceMode::Layers, _)
+        | (TraceMode::Cells, Part::Layer(_)) => Cell::Compared,
+        (TraceMode::None, Part::Embedding | Part::Layer(_))
+        | (TraceMode::Cells, Part::Embedding) => Cell::Computed,
     }
 }
 
@@ -118,7 +121,8 @@ fn beside(finding: &Finding, trace: TraceMode, part: Part, pass: usize) -> Cell 
     }
     // One output of the part is recorded, unless every step's is.
     let one_output = match trace {
-        TraceMode::Steps => part == Part::Embedding,
+        // Of cells: two kept rows and the one handed on.
+        TraceMode::Steps | TraceMode::Cells => part == Part::Embedding,
         TraceMode::Layers | TraceMode::None => true,
     };
     match pass.cmp(&finding.pass) {
@@ -148,6 +152,7 @@ mod tests {
     fn found(layer: Option<usize>, step_index: usize) -> Finding {
         Finding {
             pass: 1,
+            position: None,
             layer,
             step_index,
             step: "a step".into(),

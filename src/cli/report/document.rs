@@ -121,7 +121,10 @@ impl Document {
     pub(super) fn finding(&self) -> Option<&Finding> {
         match self.outcome(Subject::Execution)? {
             Outcome::Failed { finding, .. } => finding.as_ref(),
-            Outcome::Passed { .. } | Outcome::NotAsked { .. } | Outcome::NotDecided { .. } => None,
+            Outcome::Passed { .. }
+            | Outcome::Partial { .. }
+            | Outcome::NotAsked { .. }
+            | Outcome::NotDecided { .. } => None,
         }
     }
 }
@@ -179,6 +182,7 @@ impl WrittenCheck {
             {
                 Outcome::Failed { leads_to, detail, finding }
             }
+            ("partial", Some(detail), None, None, None) => Outcome::Partial { detail },
             ("not_asked", None, Some(reason), None, None) => Outcome::NotAsked { reason },
             ("not_decided", None, Some(reason), None, None) => Outcome::NotDecided { reason },
             (outcome, ..) => {

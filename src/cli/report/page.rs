@@ -233,6 +233,7 @@ fn line(check: &Check) -> Line {
     let (name, question) = words::subject(check.subject);
     let (class, mark, detail) = match &check.outcome {
         Outcome::Passed { detail } => ("passed", "passed", detail),
+        Outcome::Partial { detail } => ("partial", "in part", detail),
         Outcome::Failed { detail, .. } => ("failed", "FAILED", detail),
         Outcome::NotAsked { reason } => ("open", "not asked", reason),
         Outcome::NotDecided { reason } => ("open", "not decided", reason),

@@ -55,7 +55,7 @@ pub(super) fn choices(transcript: &Transcript) -> Option<Vec<Choice>> {
     let tokens = statement.tokens_out.iter().enumerate();
     tokens
         .map(|(index, &id)| {
-            let row = Bf16::from_le_bytes(transcript.logits_row(index as u64)?);
+            let row = Bf16::from_le_bytes(&transcript.logits_row(index as u64)?);
             let chosen = Entry { id, logit: *row.get(id as usize)? };
             let others = (0..).zip(row).filter(|(other, _)| *other != id);
             let others = others.filter(|(_, logit)| fixed(*logit).is_some());

@@ -28,6 +28,12 @@ pub(super) fn verdict(verdict: Verdict) -> (&'static str, &'static str) {
              there is nothing to judge.",
             "Ask for the file again; it was damaged or changed on its way, or never was one.",
         ),
+        Verdict::Partial => (
+            "A signer whom you trust stated this run, and the parts of it that were drawn at random \
+             are what computing them again gives.",
+            "Read under Coverage how much was drawn and how likely a forgery would have been \
+             noticed; verify in full where that is not enough.",
+        ),
         Verdict::Incomplete => (
             "It could not be decided here, because something is missing or not known. This is \
              neither a pass nor a failure.",
@@ -64,6 +70,11 @@ pub(super) fn trace(mode: TraceMode) -> &'static str {
         TraceMode::Layers => {
             "The transcript holds the logits of every pass and a digest of the output of the \
              embedding and of every layer."
+        }
+        TraceMode::Cells => {
+            "The transcript commits to the logits of every pass and, for every position, to what \
+             each layer keeps and hands on, so that single layers of single positions can be \
+             computed again by themselves."
         }
         TraceMode::Steps => {
             "The transcript holds the logits of every pass and a digest of the output of every \

@@ -14,6 +14,10 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
         return Err(Failure::new(Exit::Usage, "--dry-run takes one transcript")
             .hint("run it for each; of one model, the weights are read and hashed for each"));
     }
+    if args.challenge.is_some() {
+        return Err(Failure::new(Exit::Usage, "--challenge takes one transcript")
+            .hint("a challenge is for one; verify each by itself"));
+    }
     // A name that is wrong costs no verification of the others.
     for path in &args.transcripts {
         if path == Path::new("-") {
@@ -25,7 +29,7 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     let checker = Checker::new(args, output)?;
     let mut checked: Vec<(&Path, Checked)> = Vec::with_capacity(args.transcripts.len());
     for path in &args.transcripts {
-        checked.push((path, checker.check(paths::read(path)?)?));
+        checked.push((path, checker.check(super::input(path)?, None)?));
     }
     checker.remembered.save(output);
     let verdicts = || checked.iter().map(|(_, one)| one.report.verdict());

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::model::qwen3;
 use crate::num::Digest;
 use crate::transcript::statement::{Statement, TraceMode};
-use crate::transcript::{Transcript, leaf};
+use crate::transcript::{LOGITS_SECTION, TRACE_SECTION, Transcript, leaf};
 
 /// Outputs of two transcripts, if they can be compared.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -103,6 +103,11 @@ pub(super) fn logits(a: &Transcript, b: &Transcript) -> Outputs<LogitsComparison
         );
         return Outputs::NotCompared { reason };
     }
+    for (transcript, name) in [(a, "A"), (b, "B")] {
+        if transcript.withholds(LOGITS_SECTION) {
+            return Outputs::NotCompared { reason: format!("{name} withholds them") };
+        }
+    }
     let size = own.dtype.size_bytes();
     let rows = own.count.min(other.count);
     let mut compared =
@@ -113,7 +118,7 @@ pub(super) fn logits(a: &Transcript, b: &Transcript) -> Outputs<LogitsComparison
         let element = match (a.logits_row(row), b.logits_row(row)) {
             (Some(a), Some(b)) => {
                 let total = compared.differing_elements.get_or_insert(0);
-                let element = first_element(a, b, size);
+                let element = first_element(&a, &b, size);
                 *total += element.as_ref().map_or(0, |element| element.differing as u64);
                 if element.is_none() {
                     continue;
@@ -164,6 +169,11 @@ pub(super) fn trace(a: &Transcript, b: &Transcript) -> Outputs<TraceComparison> 
     if mode == TraceMode::None {
         return Outputs::NotCompared { reason: "neither has a trace".into() };
     }
+    for (transcript, name) in [(a, "A"), (b, "B")] {
+        if transcript.withholds(TRACE_SECTION) {
+            return Outputs::NotCompared { reason: format!("{name} withholds them") };
+        }
+    }
     let (Some(of_pass), true) = (outputs_of_a_pass(own), of_passes_alike(own, other)) else {
         let (own, other) = (own.trace.count, other.trace.count);
         let reason = format!("passes have other outputs in A ({own}) than in B ({other})");
@@ -206,7 +216,8 @@ fn place(mode: TraceMode, of_pass: u64, index: u64, (a, b): (Digest, Digest)) ->
             Some(layer) => (None, Some(layer), None),
             None => (Some(0), None, Some("embed_tokens".to_owned())),
         },
-        TraceMode::None => (None, None, None),
+        // Rows of single positions; how many of a layer, only the plan tells.
+        TraceMode::Cells | TraceMode::None => (None, None, None),
     };
     FirstOutput { pass, step_index, layer, step, a: a.to_string(), b: b.to_string() }
 }

@@ -82,7 +82,7 @@ impl Statement {
         let mut expected = vec![(LOGITS_SECTION, self.logits.count, row)];
         let traced = match self.trace.mode {
             TraceMode::None => false,
-            TraceMode::Layers | TraceMode::Steps => true,
+            TraceMode::Layers | TraceMode::Steps | TraceMode::Cells => true,
         };
         require(traced == self.trace.root.is_some(), || {
             format!("trace mode {} and the trace root exclude each other", self.trace.mode.word())

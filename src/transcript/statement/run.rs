@@ -154,6 +154,9 @@ words! {
         Layers => "layers",
         /// The output of every step.
         Steps => "steps",
+        /// At every position what each layer keeps and hands on, each row by itself, so
+        /// that single ones can be opened.
+        Cells => "cells",
     }
 }
 

@@ -17,7 +17,7 @@ use super::environment::Known;
 use crate::engine::emulator::Emulator;
 use crate::engine::{Engine, EngineError, Flow, Group, Part, Progress, Tap, run};
 use crate::isa::mma::{MmaProfile, Simd};
-use crate::model::Weights;
+use crate::model::{Weights, qwen3};
 use crate::num::Tensor;
 use crate::plan::{Pass, Plan, Step};
 use crate::transcript::statement::TraceMode;
@@ -27,7 +27,7 @@ use alternatives::Alternative;
 /// What is known of a difference.
 pub(super) struct Case<'a> {
     /// Where it is.
-    pub(super) differing: &'a Differing<'a>,
+    pub(super) differing: &'a Differing,
     /// What the verifier executed.
     pub(super) plans: &'a [Plan],
     /// Token ids of each pass.
@@ -60,7 +60,7 @@ pub(super) fn diagnose(
     let Differing { pass, index, .. } = *case.differing;
     let plan = case.plans.get(pass.index)?;
     let step = plan.steps.get(index)?;
-    let agreed = plan.steps[..index].iter().rposition(|step| case.trace.includes(step));
+    let agreed = plan.steps[..index].iter().rposition(|step| shows(case.trace, step));
     let from = agreed.map_or(0, |last| last + 1);
 
     let mut attempts: Vec<Attempt> = Alternative::of_step(step, &case.known.mma)
@@ -98,6 +98,15 @@ pub(super) fn diagnose(
         }
     }
     Some(summary(&matches, tried, attempts.len() - tried, (from, index)))
+}
+
+/// Whether an output in the trace shows that everything before it agreed: a layer's kept
+/// rows say nothing of what is beside them.
+fn shows(trace: TraceMode, step: &Step) -> bool {
+    match trace {
+        TraceMode::None | TraceMode::Layers | TraceMode::Steps => trace.includes(step),
+        TraceMode::Cells => step.layer.is_some() && qwen3::is_layer_output(step),
+    }
 }
 
 /// What is changed, and the alternatives that give the recorded bits.
