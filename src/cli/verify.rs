@@ -331,7 +331,7 @@ fn text(done: &Verified, by: &Verifier) -> String {
     }
     let _ = writeln!(text, "{:<12} {:<7} {}", "checked by", "", by.text());
     let verdict = done.report.verdict();
-    if verdict == Verdict::Verified
+    if verdict.holds()
         && let Some(generated) = &done.text
     {
         let _ = writeln!(text, "text         {generated:?}");
@@ -361,13 +361,18 @@ fn subject(subject: Subject) -> String {
 
 fn json(done: &Verified, by: &Verifier) -> Result<serde_json::Value, Failure> {
     let internal = |error: serde_json::Error| Failure::new(Exit::Internal, error.to_string());
+    let draw = done
+        .draw
+        .as_ref()
+        .map(|draw| serde_json::json!({ "cells": draw.cells, "nonce": hex::encode(&draw.nonce) }));
     Ok(serde_json::json!({
         "verdict": done.report.verdict().word(),
         "exit": done.report.verdict().exit_code(),
         "verifier": by.json(),
         "transcript": done.transcript.as_ref().map(|t| t.digest().to_string()),
+        "draw": draw,
         "layers": done.layers,
-        "text": done.text.as_ref().filter(|_| done.report.verdict() == Verdict::Verified),
+        "text": done.text.as_ref().filter(|_| done.report.verdict().holds()),
         "claims": serde_json::to_value(&done.claims).map_err(internal)?,
         "digests": done.digests.map(|digests| {
             serde_json::json!({ "files": digests.files, "from_cache": digests.from_cache })

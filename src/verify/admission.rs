@@ -21,7 +21,7 @@ pub(super) fn admit(
 ) -> Result<Admitted, Box<Verified>> {
     let refused = |report, transcript| {
         let (text, claims, digests, layers) = (None, Vec::new(), None, None);
-        Box::new(Verified { report, transcript, text, claims, digests, layers })
+        Box::new(Verified { report, transcript, draw: None, text, claims, digests, layers })
     };
     let mut report = Report::default();
     let transcript = match read(file) {

@@ -96,6 +96,8 @@ pub struct Verified {
     pub report: Report,
     /// The transcript, unless it is malformed.
     pub transcript: Option<Transcript>,
+    /// Which cells were to be checked; `None` if everything was.
+    pub draw: Option<Draw>,
     /// Text of the generated tokens, if the model is the one stated.
     pub text: Option<String>,
     /// What rests on the signer's word; empty if nobody knows who that is.
@@ -119,10 +121,11 @@ pub struct Digests {
 ///
 /// A mismatch is a result, not an error: this function has none.
 pub fn verify(request: Request<'_>) -> Verified {
+    let draw = request.draw;
     let admitted = admit(request.file, &request.anchor, request.nonce.as_deref());
     let Admitted { mut report, transcript, claims } = match admitted {
         Ok(admitted) => admitted,
-        Err(refused) => return *refused,
+        Err(refused) => return Verified { draw, ..*refused },
     };
     let statement = transcript.statement();
     let (mut text, mut digests, mut layers) = (None, None, None);
@@ -141,8 +144,7 @@ pub fn verify(request: Request<'_>) -> Verified {
                         .map(|announce| announce as &mut dyn FnMut(usize)),
                     refuted,
                 };
-                let draw = request.draw.as_ref();
-                check_computation(&mut staged, &transcript, &content, how, draw);
+                check_computation(&mut staged, &transcript, &content, how, draw.as_ref());
                 staged
             })?;
             Ok((content, manifest, staged))
@@ -164,7 +166,7 @@ pub fn verify(request: Request<'_>) -> Verified {
             report.close("not reached")
         }
     };
-    Verified { report, transcript: Some(transcript), text, claims, digests, layers }
+    Verified { report, transcript: Some(transcript), draw, text, claims, digests, layers }
 }
 
 fn check_prompt(report: &mut Report, statement: &Statement, model: &Content) {

@@ -34,6 +34,14 @@ impl Verdict {
         }
     }
 
+    /// Whether nothing speaks against what was checked, and what was asked for was.
+    pub fn holds(self) -> bool {
+        match self {
+            Self::Verified | Self::Partial => true,
+            Self::Mismatch | Self::Untrusted | Self::Malformed | Self::Incomplete => false,
+        }
+    }
+
     /// The one verdict of several: the first of them in the order that decides within
     /// a report ([`Report::verdict`]). `None` of none.
     pub fn of_several(verdicts: impl IntoIterator<Item = Self>) -> Option<Self> {

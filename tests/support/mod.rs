@@ -22,7 +22,7 @@ use attest::transcript::statement::{
     Artifact, Engine, Environment, LogitsMode, Statement, TraceMode,
 };
 use attest::transcript::tap::RecordTap;
-use attest::transcript::{TRACE_SECTION, Transcript, merkle};
+use attest::transcript::{TRACE_SECTION, Transcript, merkle, write};
 use attest::verify::report::{Outcome, Subject, Verdict};
 use attest::verify::trust::TrustStore;
 use attest::verify::{Anchor, Request, Verified, verify};
@@ -97,6 +97,8 @@ impl Default for Making<'_> {
 pub struct Made {
     pub statement: Statement,
     pub contents: Vec<Vec<u8>>,
+    /// Of a trace of cells, the file that has everything.
+    pub whole: Vec<u8>,
 }
 
 impl Making<'_> {
@@ -146,7 +148,12 @@ impl Making<'_> {
                 nonce: Some(vec![0xab; 16]),
             };
             let statement = capture::statement(circumstances, &made, &recording);
-            Made { statement, contents: recording.contents().unwrap() }
+            let mut whole = Vec::new();
+            if self.trace == TraceMode::Cells {
+                let item_0 = write::item_0(&statement, &key()).unwrap();
+                write::whole(&item_0, &mut recording, &mut whole).unwrap();
+            }
+            Made { statement, contents: recording.contents().unwrap(), whole }
         };
         prompts.iter().zip(tokens_in).zip(made).zip(recordings).map(state).collect()
     }

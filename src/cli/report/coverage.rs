@@ -3,7 +3,10 @@
 //! Drawn as runs of equal cells, so that a thousand passes stay a small picture.
 
 use super::document::Document;
-use crate::transcript::statement::{Statement, TraceMode};
+use crate::transcript::Transcript;
+use crate::transcript::cells::{Cell as Drawn, drawn};
+use crate::transcript::opening::Draw;
+use crate::transcript::statement::{Pass, Statement, TraceMode};
 use crate::verify::report::{Finding, Outcome, Subject};
 
 /// What was done with one cell: one row of the program in one pass.
@@ -71,12 +74,7 @@ pub(super) fn rows(document: &Document, statement: &Statement) -> Option<Vec<Row
     let row = |part| {
         let cells = (0..statement.passes.len())
             .map(|pass| cell(document, statement.trace.mode, part, pass));
-        let name = match part {
-            Part::Embedding => "embedding".into(),
-            Part::Layer(layer) => format!("layer {layer}"),
-            Part::Head => "logits, token".into(),
-        };
-        Row { name, runs: runs(cells) }
+        Row { name: name(part), runs: runs(cells) }
     };
     Some(parts.map(row).collect())
 }
@@ -130,6 +128,65 @@ fn beside(finding: &Finding, trace: TraceMode, part: Part, pass: usize) -> Cell 
         std::cmp::Ordering::Less if one_output => Cell::Compared,
         std::cmp::Ordering::Greater if one_output || part == Part::Head => Cell::Open,
         std::cmp::Ordering::Less | std::cmp::Ordering::Greater => Cell::Partly,
+    }
+}
+
+/// The map of a spot check: for each row of the program and each position. Layers are
+/// checked one after the other, each step at all of its drawn positions.
+pub(super) fn rows_of_draw(
+    document: &Document,
+    transcript: &Transcript,
+    draw: &Draw,
+) -> Option<Vec<Row>> {
+    let layers = document.layers?;
+    let ends: Vec<usize> = ends(transcript.statement());
+    let statement = transcript.statement();
+    // Fewer than a hostile statement can claim, and the same in an honest one.
+    let tokens = statement.tokens_in.len() + statement.tokens_out.len();
+    let positions = ends.last().map(|last| last + 1).filter(|&positions| positions <= tokens)?;
+    let drawn = drawn(transcript.digest(), draw, positions, layers);
+    let finding = document.finding();
+    let checked = matches!(
+        document.outcome(Subject::Execution),
+        Some(Outcome::Passed { .. } | Outcome::Partial { .. } | Outcome::Failed { .. })
+    );
+    // Of a difference that was not located, only the root of the logits tells.
+    let located = finding.map(|found| (found.layer.unwrap_or(layers), found.position));
+    let cell = |part: Part, position: usize| {
+        let (row, own) = match part {
+            Part::Embedding => (0, drawn.contains(&Drawn { layer: 0, position })),
+            Part::Layer(layer) => (layer, drawn.contains(&Drawn { layer, position })),
+            Part::Head => (layers, ends.binary_search(&position).is_ok()),
+        };
+        let equal = if part == Part::Embedding { Cell::Computed } else { Cell::Compared };
+        match located {
+            _ if !own || !checked => Cell::Open,
+            None => equal,
+            Some((found, _)) if row < found || part == Part::Embedding && row <= found => equal,
+            Some((found, _)) if row > found => Cell::Open,
+            Some((_, at)) if at == Some(position) => Cell::Differs,
+            Some(_) => Cell::Partly,
+        }
+    };
+    let parts = [Part::Embedding].into_iter().chain((0..layers).map(Part::Layer));
+    let row = |part: Part| Row {
+        name: name(part),
+        runs: runs((0..positions).map(|position| cell(part, position))),
+    };
+    Some(parts.chain([Part::Head]).map(row).collect())
+}
+
+/// Last positions of the passes, ascending.
+fn ends(statement: &Statement) -> Vec<usize> {
+    let end = |pass: &Pass| pass.start_position.saturating_add(pass.token_count).saturating_sub(1);
+    statement.passes.iter().filter_map(|pass| usize::try_from(end(pass)).ok()).collect()
+}
+
+fn name(part: Part) -> String {
+    match part {
+        Part::Embedding => "embedding".into(),
+        Part::Layer(layer) => format!("layer {layer}"),
+        Part::Head => "logits, token".into(),
     }
 }
 

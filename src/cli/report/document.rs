@@ -4,6 +4,7 @@
 use serde::{Deserialize, Deserializer};
 
 use crate::num::Digest;
+use crate::transcript::opening::Draw;
 use crate::verify::report::{Check, Finding, Outcome, Report, SUBJECTS, Subject, Verdict};
 
 /// The report on one transcript.
@@ -15,9 +16,11 @@ pub(super) struct Document {
     pub(super) verifier: Verifier,
     /// Digest of the statement; `None` if the file is no transcript.
     pub(super) transcript: Option<Digest>,
+    /// Which cells were to be checked; `None` if everything was.
+    pub(super) draw: Option<Draw>,
     /// Layers of the model, if it is the one stated.
     pub(super) layers: Option<usize>,
-    /// The generated text, of VERIFIED only.
+    /// The generated text, of VERIFIED and PARTIAL only.
     pub(super) text: Option<String>,
     /// What rests on the signer's word.
     pub(super) claims: Vec<Claim>,
@@ -101,10 +104,18 @@ impl Document {
                 Some(Digest::from_hex(&hex).ok_or("its transcript is not a SHA-256 in hex")?)
             }
         };
+        let draw = match written.draw {
+            None => None,
+            Some(WrittenDraw { cells, nonce }) => {
+                let nonce = hex::decode(&nonce).map_err(|_| "its nonce is not hex")?;
+                Some(Draw { cells, nonce })
+            }
+        };
         Ok(Self {
             verdict,
             verifier: written.verifier,
             transcript,
+            draw,
             layers: written.layers,
             text: written.text,
             claims: written.claims,
@@ -142,6 +153,8 @@ struct Written {
     #[serde(deserialize_with = "present")]
     transcript: Option<String>,
     #[serde(deserialize_with = "present")]
+    draw: Option<WrittenDraw>,
+    #[serde(deserialize_with = "present")]
     layers: Option<usize>,
     #[serde(deserialize_with = "present")]
     text: Option<String>,
@@ -158,6 +171,13 @@ struct Digests {
     _files: usize,
     #[serde(rename = "from_cache")]
     _from_cache: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenDraw {
+    cells: u64,
+    nonce: String,
 }
 
 /// A check with the fields of every outcome.

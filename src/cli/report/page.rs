@@ -148,7 +148,7 @@ pub(super) fn render(source: &Source<'_>) -> Result<String, String> {
         checks: document.checks.iter().map(line).collect(),
         open: document.checks.iter().map(line).filter(|line| line.class == "open").collect(),
         trace: statement.map(|s| words::trace(s.trace.mode)),
-        map: statement.and_then(|s| Some(map(coverage::rows(document, s)?, s))),
+        map: source.transcript.and_then(|transcript| map(document, transcript)),
         confirmed: matches!(document.outcome(Subject::Execution), Some(Outcome::Passed { .. })),
         no_plot: if choices.is_some() { NO_NUMBERS } else { NO_ROWS },
         plot: choices.and_then(|choices| plot_view(source, choices)),
@@ -253,8 +253,25 @@ fn lines(text: &str) -> String {
     crate::cli::output::plain_lines(text)
 }
 
-fn map(rows: Vec<Row>, statement: &Statement) -> Map {
-    let passes = statement.passes.len().max(1);
+/// The map of what was checked: by pass, or by position where cells were drawn.
+fn map(document: &Document, transcript: &Transcript) -> Option<Map> {
+    let statement = transcript.statement();
+    let passes = statement.passes.len();
+    match &document.draw {
+        None => {
+            let first = format!("pass 0: prompt of {} tokens", statement.tokens_in.len());
+            Some(drawing(coverage::rows(document, statement)?, passes, ("pass", &first)))
+        }
+        Some(draw) => {
+            let rows = coverage::rows_of_draw(document, transcript, draw)?;
+            let positions = rows.first()?.runs.iter().map(|run| run.count).sum();
+            Some(drawing(rows, positions, ("position", "position 0")))
+        }
+    }
+}
+
+fn drawing(rows: Vec<Row>, columns: usize, (column, first): (&str, &str)) -> Map {
+    let passes = columns.max(1);
     let (step, every) = if rows.len() <= 14 { (14, 1) } else { (8, rows.len().div_ceil(12)) };
     let place = |pass: usize| MAP_LEFT + pass * MAP_WIDTH / passes;
     let last = rows.len() - 1;
@@ -286,8 +303,8 @@ fn map(rows: Vec<Row>, statement: &Statement) -> Map {
     Map {
         height: rows.len() * step,
         cuts: if passes <= MOST_CUTS { (1..passes).map(place).collect() } else { Vec::new() },
-        first: format!("pass 0: prompt of {} tokens", statement.tokens_in.len()),
-        last: format!("pass {}", statement.passes.len().saturating_sub(1)),
+        first: first.to_owned(),
+        last: format!("{column} {}", columns.saturating_sub(1)),
         rows: rows.into_iter().enumerate().map(drawn).collect(),
         legend,
     }
