@@ -11,11 +11,10 @@ use serde::{Deserialize, Serialize};
 use super::error::Failure;
 use super::output::{Output, plain};
 use super::verify::{Nonce, parse_hex};
-use super::{CommandResult, Exit, paths};
+use super::{CommandResult, Exit, file, paths};
 use crate::num::Digest;
 use crate::transcript::opening::{Draw, MAX_NONCE_LEN_BYTES};
 use crate::transcript::statement::TraceMode;
-use crate::transcript::{Transcript, TranscriptError};
 
 /// Arguments of `attest challenge`.
 #[derive(ClapArgs, Debug)]
@@ -54,7 +53,8 @@ struct Challenge {
 
 /// Draws a nonce and writes the challenge.
 pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
-    let transcript = open(&args.transcript)?;
+    file::require_named(&args.transcript, "a challenge")?;
+    let transcript = file::transcript(&args.transcript)?;
     let statement = transcript.statement();
     match statement.trace.mode {
         TraceMode::Cells => {}
@@ -127,13 +127,4 @@ pub(super) fn read(path: &Path, transcript: Digest) -> Result<Draw, Failure> {
         return Err(refused("no cell is asked for".into()));
     }
     Ok(Draw { cells: challenge.cells, nonce })
-}
-
-/// Opens a transcript where it is.
-pub(super) fn open(path: &Path) -> Result<Transcript, Failure> {
-    let file = paths::open(path)?;
-    Transcript::open(file).map_err(|error: TranscriptError| {
-        let failure = Failure::from(error);
-        Failure { message: format!("{}: {}", path.display(), failure.message), ..failure }
-    })
 }

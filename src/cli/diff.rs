@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::error::Failure;
 use super::output::{Output, plain};
-use super::{CommandResult, Exit, paths};
+use super::{CommandResult, Exit, file};
 use crate::transcript::Transcript;
 use crate::transcript::diff::fields::FieldDifference;
 use crate::transcript::diff::outputs::{FirstRow, LogitsComparison, Outputs, TraceComparison};
@@ -38,7 +38,7 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     if args.a == Path::new("-") && args.b == Path::new("-") {
         return Err(Failure::new(Exit::Usage, "standard input can be one of the two files only"));
     }
-    let (a, b) = (read(&args.a)?, read(&args.b)?);
+    let (a, b) = (file::transcript(&args.a)?, file::transcript(&args.b)?);
     let comparison = compare(&a, &b);
     let is_different = comparison.is_different();
     let file = |path: &Path, transcript: &Transcript| {
@@ -68,13 +68,6 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     text.push_str(if is_different { "DIFFERENT\n" } else { "THE SAME\n" });
     output.result(&json, &text);
     Ok(if is_different { Exit::Mismatch } else { Exit::Success })
-}
-
-fn read(path: &Path) -> Result<Transcript, Failure> {
-    Transcript::parse(paths::read_or_stdin(path)?).map_err(|error| {
-        let failure = Failure::from(error);
-        Failure { message: format!("{}: {}", path.display(), failure.message), ..failure }
-    })
 }
 
 fn as_text(comparison: &Comparison) -> String {

@@ -8,7 +8,7 @@ use clap::Args as ClapArgs;
 use serde_json::{Value, json};
 
 use super::output::{Output, plain};
-use super::{CommandResult, Exit, paths};
+use super::{CommandResult, Exit, file};
 use crate::num::Digest;
 use crate::transcript::Transcript;
 use crate::transcript::statement::{DispatchRow, Environment, Statement};
@@ -22,14 +22,29 @@ pub(super) struct Args {
 
 /// Parses the file and prints its statement.
 pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
-    let transcript = Transcript::parse(paths::read_or_stdin(&args.transcript)?)?;
+    let transcript = file::transcript(&args.transcript)?;
     let statement = transcript.statement();
     let mut json = as_json(statement);
     json["digest"] = transcript.digest().to_string().into();
     json["key_id"] = transcript.key_id().to_string().into();
     json["checked"] = Value::Bool(false);
+    json["withheld"] = json!(withheld(&transcript));
+    json["openings"] = match transcript.opening() {
+        None => Value::Null,
+        Some(opening) => json!({
+            "cells": opening.draw.as_ref().map(|draw| draw.cells),
+            "nonce": opening.draw.as_ref().map(|draw| hex::encode(&draw.nonce)),
+            "len_bytes": opening.contents.end - opening.contents.start,
+        }),
+    };
     output.result(&json, &as_text(statement, &transcript));
     Ok(Exit::Success)
+}
+
+/// Kinds of the sections that are stated and not in the file.
+fn withheld(transcript: &Transcript) -> Vec<&str> {
+    let sections = transcript.statement().sections.iter();
+    sections.map(|s| s.kind.as_str()).filter(|kind| transcript.withholds(kind)).collect()
 }
 
 fn as_text(statement: &Statement, transcript: &Transcript) -> String {
@@ -71,6 +86,24 @@ fn as_text(statement: &Statement, transcript: &Transcript) -> String {
     let (mode, count) = (statement.logits.mode.word(), statement.logits.count);
     line("logits", format!("{mode}, {count} rows of {}", statement.logits.vocab));
     line("trace", format!("{}, {} outputs", statement.trace.mode.word(), statement.trace.count));
+    let withheld = withheld(transcript);
+    if !withheld.is_empty() {
+        line("withheld", withheld.join(", "));
+    }
+    if let Some(opening) = transcript.opening() {
+        let length = opening.contents.end - opening.contents.start;
+        line(
+            "openings",
+            match &opening.draw {
+                None => format!("every cell, {length} bytes"),
+                Some(draw) => format!(
+                    "{} cells drawn from {}, {length} bytes",
+                    draw.cells,
+                    hex::encode(&draw.nonce)
+                ),
+            },
+        );
+    }
     line("claimed time", format!("{} s since 1970 (UTC)", statement.claimed_time));
     if let Some(nonce) = &statement.nonce {
         line("nonce", hex::encode(nonce));

@@ -13,6 +13,7 @@ mod doctor;
 mod dry_run;
 mod error;
 mod fault;
+mod file;
 #[cfg(feature = "cuda")]
 mod gpu;
 #[cfg(not(feature = "cuda"))]

@@ -7,7 +7,7 @@ use clap::Args as ClapArgs;
 use super::basis::Basis;
 use super::error::Failure;
 use super::output::{Output, plain};
-use super::{CommandResult, Exit, challenge, paths};
+use super::{CommandResult, Exit, challenge, file, paths};
 use crate::engine::generate::layout_in_batches;
 use crate::model::content::{CONFIG, Configuration};
 use crate::model::locate::Places;
@@ -39,7 +39,7 @@ pub(super) struct Args {
 
 /// Opens the cells and writes the file to send.
 pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
-    let kept = challenge::open(&args.kept)?;
+    let kept = file::transcript(&args.kept)?;
     let draw = challenge::read(&args.challenge, kept.digest())?;
     let layout = layout(args, &kept)?;
     let read: Vec<PathBuf> = [&args.kept, &args.challenge]

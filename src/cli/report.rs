@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::error::Failure;
 use super::output::{Output, plain};
-use super::{CommandResult, Exit, paths, verify};
+use super::{CommandResult, Exit, file, paths, verify};
 use crate::model::locate::Places;
 use crate::model::{Config, Tokenizer};
 use crate::num::{Digest, sha256};
@@ -71,9 +71,9 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
 }
 
 fn make(args: &Args, transcript_path: &Path, report: &Path, output: &Output) -> CommandResult {
-    let (bytes, file) = (paths::read(report)?, paths::read(transcript_path)?);
-    let (document, file_sha256) = (read(report, &bytes)?, sha256(&[&file]));
-    let transcript = belonging(&document, report, file, transcript_path)?;
+    let bytes = paths::read(report)?;
+    let (document, file_sha256) = (read(report, &bytes)?, file::sha256(transcript_path)?);
+    let transcript = belonging(&document, report, transcript_path)?;
     let signing = args.key.as_deref().map(|path| key(path).map(|key| (key, sig(args, report))));
     let signing = signing.transpose()?;
     let tokenizer = match (&args.model, &transcript) {
@@ -145,7 +145,7 @@ fn check(args: &Args, report: &Path, transcript: Option<&Path>, output: &Output)
     // Only now is what the file says worth reading.
     let document = read(report, &bytes)?;
     let transcript = match transcript {
-        Some(path) => belonging(&document, report, paths::read(path)?, path)?,
+        Some(path) => belonging(&document, report, path)?,
         None => None,
     };
     let time = trust::unix_time(&document.verifier.checked_at)
@@ -194,12 +194,11 @@ fn read(path: &Path, bytes: &[u8]) -> Result<Document, Failure> {
 fn belonging(
     document: &Document,
     report: &Path,
-    file: Vec<u8>,
     path: &Path,
 ) -> Result<Option<Transcript>, Failure> {
     let (report, shown) = (report.display(), path.display());
     let refuse = |why: String| Err(Failure::new(Exit::Usage, why));
-    match (Transcript::parse(file), document.transcript) {
+    match (file::input(path)?.read(), document.transcript) {
         (Ok(transcript), Some(expected)) if transcript.digest() == expected => Ok(Some(transcript)),
         (Ok(transcript), Some(expected)) => {
             let found = transcript.digest();

@@ -13,7 +13,7 @@ use super::digests::Remembered;
 use super::error::Failure;
 use super::output::{Output, plain};
 use super::progress::Status;
-use super::{CommandResult, Exit, challenge, dry_run, paths};
+use super::{CommandResult, Exit, challenge, dry_run, file, paths};
 use crate::isa::mma::Simd;
 use crate::model::locate::Places;
 use crate::model::{Content, ModelError};
@@ -89,7 +89,7 @@ pub(super) fn parse_hex(text: &str) -> Result<Nonce, String> {
 /// Verifies and prints the report, or several reports.
 pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     let [path] = &args.transcripts[..] else { return several::run(args, output) };
-    let file = input(path)?;
+    let file = file::input(path)?;
     let checker = Checker::new(args, output)?;
     if args.dry_run {
         return dry_run::run(args, file, checker.anchor(), output);
@@ -104,23 +104,8 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
 
 /// The draw of a challenge for this transcript.
 fn draw(transcript: &Path, challenge: &Path) -> Result<Draw, Failure> {
-    if transcript == Path::new("-") {
-        let message = "a challenge needs the transcript as a file, not standard input";
-        return Err(Failure::new(Exit::Usage, message));
-    }
-    challenge::read(challenge, challenge::open(transcript)?.digest())
-}
-
-/// A file where it is; what comes through a pipe is held.
-fn input(path: &Path) -> Result<Input, Failure> {
-    if path == Path::new("-") {
-        return Ok(Input::Bytes(paths::read_or_stdin(path)?));
-    }
-    let file = paths::open(path)?;
-    match file.metadata() {
-        Ok(found) if found.is_file() => Ok(Input::File(file)),
-        Ok(_) | Err(_) => Ok(Input::Bytes(paths::read(path)?)),
-    }
+    file::require_named(transcript, "a challenge")?;
+    challenge::read(challenge, file::transcript(transcript)?.digest())
 }
 
 /// What one transcript or several are checked with.

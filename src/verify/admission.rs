@@ -4,7 +4,7 @@ use super::report::{Report, Subject, Verdict};
 use super::trust::Distrust;
 use super::{Anchor, Claim, Input, Verified, claims};
 use crate::transcript::statement::Statement;
-use crate::transcript::{RefusalClass, Transcript, TranscriptError};
+use crate::transcript::{RefusalClass, Transcript};
 
 /// A transcript whose signer is worth the work of looking further.
 pub(super) struct Admitted {
@@ -24,7 +24,7 @@ pub(super) fn admit(
         Box::new(Verified { report, transcript, draw: None, text, claims, digests, layers })
     };
     let mut report = Report::default();
-    let transcript = match read(file) {
+    let transcript = match file.read() {
         Ok(transcript) => transcript,
         Err(error) => {
             match error.class() {
@@ -51,13 +51,6 @@ pub(super) fn admit(
         Anchor::Anyone | Anchor::Nothing => Vec::new(),
     };
     Ok(Admitted { report, transcript, claims })
-}
-
-fn read(file: Input) -> Result<Transcript, TranscriptError> {
-    match file {
-        Input::Bytes(bytes) => Transcript::parse(bytes),
-        Input::File(file) => Transcript::open(file),
-    }
 }
 
 /// What the file is.

@@ -24,10 +24,10 @@ use crate::engine::{Progress, generate};
 use crate::isa::mma::Simd;
 use crate::model::{Config, Content, ModelError};
 use crate::plan::PlanError;
-use crate::transcript::Transcript;
 use crate::transcript::capture;
 use crate::transcript::opening::Draw;
 use crate::transcript::statement::{ModelManifest, Statement};
+use crate::transcript::{Transcript, TranscriptError};
 
 use admission::{Admitted, admit};
 pub use claims::Claim;
@@ -57,6 +57,19 @@ pub enum Input {
     Bytes(Vec<u8>),
     /// The file where it is: it is read as it is needed.
     File(File),
+}
+
+impl Input {
+    /// Reads the transcript.
+    ///
+    /// # Errors
+    /// [`TranscriptError`] of class `Malformed` or `Unreadable`.
+    pub fn read(self) -> Result<Transcript, TranscriptError> {
+        match self {
+            Self::Bytes(bytes) => Transcript::parse(bytes),
+            Self::File(file) => Transcript::open(file),
+        }
+    }
 }
 
 impl From<Vec<u8>> for Input {

@@ -15,6 +15,7 @@ mod readme;
 mod refusals;
 mod report;
 mod run;
+mod spot;
 #[path = "../support/mod.rs"]
 mod support;
 mod synth;

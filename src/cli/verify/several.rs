@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{Args, Checked, Checker, hints};
 use crate::cli::error::Failure;
 use crate::cli::output::{Output, plain};
-use crate::cli::{CommandResult, Exit, paths};
+use crate::cli::{CommandResult, Exit, file, paths};
 use crate::verify::report::Verdict;
 
 /// Verifies one after the other and prints all reports, then the verdicts again.
@@ -29,7 +29,7 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     let checker = Checker::new(args, output)?;
     let mut checked: Vec<(&Path, Checked)> = Vec::with_capacity(args.transcripts.len());
     for path in &args.transcripts {
-        checked.push((path, checker.check(super::input(path)?, None)?));
+        checked.push((path, checker.check(file::input(path)?, None)?));
     }
     checker.remembered.save(output);
     let verdicts = || checked.iter().map(|(_, one)| one.report.verdict());

@@ -1,0 +1,54 @@
+//! Transcripts as files named on the command line: read where they are.
+
+use std::io::Read as _;
+use std::path::Path;
+
+use super::error::{Exit, Failure};
+use super::paths;
+use crate::num::{Digest, Hashing};
+use crate::transcript::Transcript;
+use crate::verify::Input;
+
+/// The file, or what comes through standard input (`-`) or another pipe, which is held.
+pub(super) fn input(path: &Path) -> Result<Input, Failure> {
+    if path == Path::new("-") {
+        return Ok(Input::Bytes(paths::read_or_stdin(path)?));
+    }
+    let file = paths::open(path)?;
+    match file.metadata() {
+        Ok(found) if found.is_file() => Ok(Input::File(file)),
+        Ok(_) | Err(_) => Ok(Input::Bytes(paths::read(path)?)),
+    }
+}
+
+/// The transcript in a file.
+pub(super) fn transcript(path: &Path) -> Result<Transcript, Failure> {
+    input(path)?.read().map_err(|error| {
+        let failure = Failure::from(error);
+        Failure { message: format!("{}: {}", path.display(), failure.message), ..failure }
+    })
+}
+
+/// SHA-256 of a file.
+pub(super) fn sha256(path: &Path) -> Result<Digest, Failure> {
+    let mut file = paths::open(path)?;
+    let (mut hashing, mut piece) = (Hashing::default(), vec![0; PIECE_LEN_BYTES]);
+    loop {
+        match file.read(&mut piece) {
+            Ok(0) => return Ok(hashing.finish()),
+            Ok(count) => hashing.update(&piece[..count]),
+            Err(error) => return Err(paths::failed(path, &error)),
+        }
+    }
+}
+
+/// Refuses standard input where a file is read more than once.
+pub(super) fn require_named(path: &Path, what: &str) -> Result<(), Failure> {
+    if path == Path::new("-") {
+        let message = format!("{what} needs the transcript as a file, not standard input");
+        return Err(Failure::new(Exit::Usage, message));
+    }
+    Ok(())
+}
+
+const PIECE_LEN_BYTES: usize = 1 << 20;
