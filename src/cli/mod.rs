@@ -24,6 +24,7 @@ mod keygen;
 mod model;
 mod open;
 mod output;
+mod passphrase;
 mod paths;
 mod plan;
 mod produce;
@@ -31,6 +32,8 @@ mod progress;
 mod quantity;
 mod report;
 mod run;
+mod signer;
+mod trust;
 mod usage;
 mod verify;
 mod written;
@@ -64,6 +67,8 @@ struct Cli {
 enum Command {
     /// Make a signing key.
     Keygen(keygen::Args),
+    /// Show a trust file, or make entries of one from another tool's.
+    Trust(trust::Args),
     /// Run a model on a prompt and write a signed transcript.
     Run(run::Args),
     /// Draw the cells of a transcript that its prover is to open.
@@ -114,6 +119,7 @@ pub fn main() -> ExitCode {
     }
     let result = fault::guarded(|| match &cli.command {
         Command::Keygen(args) => keygen::run(args, &output),
+        Command::Trust(args) => trust::run(args, &output),
         Command::Run(args) => run::run(args, &output),
         Command::Challenge(args) => challenge::run(args, &output),
         Command::Open(args) => open::run(args, &output),

@@ -5,10 +5,21 @@ use std::io::{ErrorKind, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use super::error::{Exit, Failure};
+use crate::verify::trust::Role;
 
-/// The signing key's file, if the configuration folder is known.
+/// The file of the key that `attest run` signs with, if the configuration folder is known.
 pub(super) fn key() -> Option<PathBuf> {
-    Some(config_folder()?.join("key.pem"))
+    key_of(Role::Prover)
+}
+
+/// The file of a key for a role, if the configuration folder is known.
+pub(super) fn key_of(role: Role) -> Option<PathBuf> {
+    let name = match role {
+        Role::Prover => "key.pem",
+        Role::Auditor => "auditor.pem",
+        Role::Publisher => "publisher.pem",
+    };
+    Some(config_folder()?.join(name))
 }
 
 /// The trust store's file, if the configuration folder is known.

@@ -16,12 +16,12 @@ use serde_json::json;
 
 use super::error::Failure;
 use super::output::{Output, plain};
-use super::{CommandResult, Exit, file, paths, verify};
+use super::passphrase::Source;
+use super::{CommandResult, Exit, file, paths, signer, verify};
 use crate::model::locate::Places;
 use crate::model::{Config, Tokenizer};
 use crate::num::{Digest, sha256};
 use crate::transcript::Transcript;
-use crate::transcript::key::PrivateKey;
 use crate::transcript::statement::ModelManifest;
 use crate::verify::trust::{self, Distrust, Role};
 use document::Document;
@@ -45,6 +45,8 @@ pub(super) struct Args {
     /// The auditor's private key: signs the report into a file beside it.
     #[arg(long, value_name = "FILE", conflicts_with = "check")]
     key: Option<PathBuf>,
+    #[command(flatten)]
+    passphrase: Source,
     /// Model name or folder, for the text of single tokens; its tokenizer must be the
     /// one stated.
     #[arg(long, conflicts_with = "check")]
@@ -63,6 +65,9 @@ pub(super) struct Args {
 
 /// Makes the page, or checks a signature.
 pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
+    if args.key.is_none() && args.passphrase.file().is_some() {
+        return Err(Failure::new(Exit::Usage, "--passphrase-file is for the key of --key"));
+    }
     match (&args.check, &args.transcript, &args.report) {
         (Some(report), transcript, _) => check(args, report, transcript.as_deref(), output),
         (None, Some(transcript), Some(report)) => make(args, transcript, report, output),
@@ -74,6 +79,7 @@ fn make(args: &Args, transcript_path: &Path, report: &Path, output: &Output) -> 
     let bytes = paths::read(report)?;
     let (document, file_sha256) = (read(report, &bytes)?, file::sha256(transcript_path)?);
     let transcript = belonging(&document, report, transcript_path)?;
+    let key = |path| signer::read(path, &args.passphrase, output);
     let signing = args.key.as_deref().map(|path| key(path).map(|key| (key, sig(args, report))));
     let signing = signing.transpose()?;
     let tokenizer = match (&args.model, &transcript) {
@@ -82,7 +88,10 @@ fn make(args: &Args, transcript_path: &Path, report: &Path, output: &Output) -> 
     };
     // Nothing that is read is written over, the key least of all; both places are found
     // before either is filled.
-    let read = [report, transcript_path].into_iter().chain(args.key.as_deref());
+    let read = [report, transcript_path]
+        .into_iter()
+        .chain(args.key.as_deref())
+        .chain(args.passphrase.file());
     let kept: Vec<PathBuf> = read.filter_map(|path| std::fs::canonicalize(path).ok()).collect();
     let kept: Vec<&Path> = kept.iter().map(PathBuf::as_path).collect();
     let place = |path: &Path| paths::Pending::create(path, args.overwrite, &kept);
@@ -225,10 +234,6 @@ fn sig(args: &Args, report: &Path) -> PathBuf {
 
 fn name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
-}
-
-fn key(path: &Path) -> Result<PrivateKey, Failure> {
-    PrivateKey::read(path).map_err(|error| Failure::new(Exit::Usage, error.to_string()))
 }
 
 /// The tokenizer of the model, whose files must be those of the manifest.

@@ -9,17 +9,18 @@ use super::basis::Basis;
 use super::digests::{Remembered, digested};
 use super::error::Failure;
 use super::output::Output;
+use super::passphrase::Source;
 use super::paths::{Pending, kept_beside, numbered};
 use super::produce::{Work, on_emulator};
 use super::verify::{Nonce, parse_hex};
 use super::written::{Places, Written, describe};
-use super::{CommandResult, Exit, gpu, paths};
+use super::{CommandResult, Exit, gpu, paths, signer};
 use crate::engine::generate::{GenerateError, StopRule, check};
 use crate::model::Content;
 use crate::model::locate;
 use crate::plan::Stack;
 use crate::transcript::capture::{self, Circumstances};
-use crate::transcript::key::{KeyError, PrivateKey};
+use crate::transcript::key::PrivateKey;
 use crate::transcript::statement::{LogitsMode, TraceMode};
 use crate::transcript::write;
 
@@ -54,6 +55,8 @@ pub(super) struct Args {
     /// Signing key [default: key.pem in the configuration folder].
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
+    #[command(flatten)]
+    passphrase: Source,
     /// What executes the model.
     #[arg(long, value_enum, default_value_t = Choice::Auto)]
     engine: Choice,
@@ -138,7 +141,7 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     let prompts: Result<Vec<Vec<u8>>, Failure> =
         args.prompts.iter().map(|path| paths::read(path)).collect();
     let prompts = prompts?;
-    let (key, key_path) = signing_key(args.key.as_deref())?;
+    let (key, key_path) = signing_key(args.key.as_deref(), &args.passphrase, output)?;
     let folder = locate::Places::from_env().resolve(&args.model)?;
     let remembered = Remembered::open(args.trust_cache, output);
     let content = Content::open(&folder)?.with_cache(remembered.cache());
@@ -226,8 +229,14 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
 /// A place for every transcript, found before anything is computed.
 fn outputs(args: &Args, key_path: &Path, folder: &Path) -> Result<Vec<Places>, Failure> {
     let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let read: Vec<PathBuf> =
-        args.prompts.iter().map(PathBuf::as_path).chain([key_path]).map(real).collect();
+    let read: Vec<PathBuf> = args
+        .prompts
+        .iter()
+        .map(PathBuf::as_path)
+        .chain([key_path])
+        .chain(args.passphrase.file())
+        .map(real)
+        .collect();
     let mut kept: Vec<&Path> = read.iter().map(PathBuf::as_path).collect();
     kept.push(folder);
     let place = |path: &Path| Pending::create(path, args.overwrite, &kept);
@@ -293,7 +302,11 @@ fn prompt_tokens(
     }
 }
 
-fn signing_key(named: Option<&Path>) -> Result<(PrivateKey, PathBuf), Failure> {
+fn signing_key(
+    named: Option<&Path>,
+    passphrase: &Source,
+    output: &Output,
+) -> Result<(PrivateKey, PathBuf), Failure> {
     let path = match named {
         Some(path) => path.to_path_buf(),
         None => paths::key().ok_or_else(|| paths::no_folder("--key"))?,
@@ -303,18 +316,6 @@ fn signing_key(named: Option<&Path>) -> Result<(PrivateKey, PathBuf), Failure> {
         return Err(Failure::new(Exit::Usage, message)
             .hint("make one with `attest keygen`, or name a key file with --key"));
     }
-    let key = PrivateKey::read(&path).map_err(|error| {
-        let message = match &error {
-            KeyError::Io { .. } | KeyError::Exposed { .. } => error.to_string(),
-            KeyError::Unrecognised
-            | KeyError::OtherFormat { .. }
-            | KeyError::OtherAlgorithm { .. }
-            | KeyError::Damaged { .. }
-            | KeyError::NotAPoint { .. }
-            | KeyError::NotCanonical { .. }
-            | KeyError::Weak { .. } => format!("{}: {error}", path.display()),
-        };
-        Failure::new(Exit::Usage, message)
-    })?;
+    let key = signer::read(&path, passphrase, output)?;
     Ok((key, path))
 }

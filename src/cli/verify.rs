@@ -213,10 +213,13 @@ pub(super) fn folder(args: &Args, manifest: &ModelManifest) -> Result<PathBuf, M
 }
 
 /// A trust file as it was read.
-struct Trust {
-    path: PathBuf,
-    digest: Digest,
-    store: TrustStore,
+pub(super) struct Trust {
+    /// The file.
+    pub(super) path: PathBuf,
+    /// Digest of its bytes.
+    pub(super) digest: Digest,
+    /// The keys.
+    pub(super) store: TrustStore,
 }
 
 /// Who verified, with what: the part of a report that another reader needs to
@@ -278,7 +281,8 @@ pub(super) fn trust_file(named: Option<&Path>) -> Result<Option<TrustStore>, Fai
     Ok(read_trust(named)?.map(|trust| trust.store))
 }
 
-fn read_trust(named: Option<&Path>) -> Result<Option<Trust>, Failure> {
+/// As [`trust_file`], with the file itself.
+pub(super) fn read_trust(named: Option<&Path>) -> Result<Option<Trust>, Failure> {
     let path = match named {
         Some(path) => path.to_owned(),
         None => match paths::trust().filter(|path| path.exists()) {

@@ -97,6 +97,7 @@ pub enum Subject {
 }
 
 /// How a check ended.
+#[expect(clippy::large_enum_variant, reason = "a report has ten, one of them with a finding")]
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {

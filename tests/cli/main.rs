@@ -10,6 +10,7 @@ mod catalog;
 mod commands;
 mod diff;
 mod dry_run;
+mod keys;
 mod prompts;
 mod readme;
 mod refusals;
@@ -19,6 +20,7 @@ mod spot;
 #[path = "../support/mod.rs"]
 mod support;
 mod synth;
+mod trust;
 mod verify;
 
 use std::fs;
@@ -64,9 +66,14 @@ impl Home {
     fn attest(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_attest"));
         command.current_dir(self.0.path()).args(args);
-        for variable in
-            ["ATTEST_MODELS", "HF_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME", "SOURCE_DATE_EPOCH"]
-        {
+        for variable in [
+            "ATTEST_MODELS",
+            "HF_HUB_CACHE",
+            "HF_HOME",
+            "XDG_CACHE_HOME",
+            "SOURCE_DATE_EPOCH",
+            "ATTEST_PASSPHRASE",
+        ] {
             command.env_remove(variable);
         }
         command.env("HOME", self.0.path()).env("ATTEST_CONFIG", self.config());

@@ -50,7 +50,8 @@ fn a_draw_needs_its_cells_inputs_and_outputs_and_every_end() {
     };
     // Of each position: keys, values and row of layer 0, then those of layer 1. Passes end
     // at positions 2, 3 and 4.
-    let cases: [(&[(usize, usize)], &str, &str); 5] = [
+    type Case<'a> = (&'a [(usize, usize)], &'a str, &'a str);
+    let cases: [Case<'_>; 5] = [
         (&[], "...... ...... .....x .....x .....x", "the ends alone"),
         (&[(0, 0)], "xxx... ...... .....x .....x .....x", "its input is the embedding"),
         (&[(1, 0)], "..xxxx ...... .....x .....x .....x", "its input is layer 0's row"),

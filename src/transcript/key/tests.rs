@@ -23,6 +23,10 @@ fn bytes<const N: usize>(text: &str) -> [u8; N] {
     hex::decode(text).unwrap().try_into().unwrap()
 }
 
+fn open(text: &str) -> Result<PrivateKey, KeyError> {
+    Stored::from_text(text)?.without_passphrase()
+}
+
 fn private() -> PrivateKey {
     PrivateKey::from_seed(&bytes(SECRET))
 }
@@ -37,7 +41,7 @@ fn signs_as_rfc_8032_does() {
 
 #[test]
 fn reads_and_writes_the_pem_of_rfc_8410() {
-    let private = PrivateKey::from_pem(RFC8410_PRIVATE).unwrap();
+    let private = open(RFC8410_PRIVATE).unwrap();
     assert_eq!(*private.to_pem(), RFC8410_PRIVATE);
     assert_eq!(private.public().to_pem(), RFC8410_PUBLIC);
     assert_eq!(PublicKey::from_text(RFC8410_PUBLIC).unwrap(), private.public());
@@ -92,26 +96,20 @@ fn refuses_weak_and_second_spellings_of_public_keys() {
 fn says_what_a_wrong_key_file_is() {
     let public = RFC8410_PUBLIC;
     let private = RFC8410_PRIVATE;
-    let openssh =
-        "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaA==\n-----END OPENSSH PRIVATE KEY-----";
     let rsa = "-----BEGIN RSA PRIVATE KEY-----\nMA==\n-----END RSA PRIVATE KEY-----";
-    let encrypted =
-        "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMA==\n-----END ENCRYPTED PRIVATE KEY-----";
     let cut = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEINTu\n-----END PRIVATE KEY-----";
     let cases = [
         (public, "this is a public key"),
-        (openssh, "this is an OpenSSH private key"),
         (rsa, "this is an RSA private key"),
-        (encrypted, "under a passphrase"),
         (P256_PRIVATE, "the key is for ECDSA"),
         (RSA_PRIVATE, "the key is for RSA"),
         (X25519_PRIVATE, "the key is for X25519"),
         (cut, "is damaged"),
         ("", "not a key"),
-        (PUBLIC, "not a key"),
+        (PUBLIC, "this is a public key (64 hex digits)"),
     ];
     for (text, expected) in cases {
-        let refusal = PrivateKey::from_pem(text).unwrap_err().to_string();
+        let refusal = open(text).unwrap_err().to_string();
         assert!(refusal.contains(expected), "{refusal}");
     }
     let cases = [
@@ -119,7 +117,9 @@ fn says_what_a_wrong_key_file_is() {
         (P256_PUBLIC, "the key is for ECDSA"),
         (RSA_PUBLIC, "the key is for RSA"),
         (X25519_PUBLIC, "the key is for X25519"),
-        ("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA", "this is an OpenSSH public key"),
+        ("-----BEGIN CERTIFICATE-----", "this is a certificate"),
+        ("-----BEGIN EC PARAMETERS-----", "this is an elliptic-curve (ECDSA) private key"),
+        ("PuTTY-User-Key-File-3: ssh-ed25519", "this is a PuTTY key file"),
         (&PUBLIC[2..], "not a key"),
     ];
     for (text, expected) in cases {
@@ -148,6 +148,13 @@ fn key_files_are_private_and_never_overwritten() {
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
     let refusal = PrivateKey::read(&path).unwrap_err().to_string();
     assert!(refusal.ends_with("may be read by others (mode 640, expected 600)"), "{refusal}");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    std::fs::write(&path, vec![b'x'; 64 * 1024 + 1]).unwrap();
+    let refusal = PrivateKey::read(&path).unwrap_err().to_string();
+    assert!(refusal.ends_with("key.pem is longer than 65536 bytes, which no key is"), "{refusal}");
+    std::fs::write(&path, [0x30, 0x2e, 0xff]).unwrap();
+    let refusal = PublicKey::read(&path).unwrap_err();
+    assert!(matches!(refusal, KeyError::Unrecognised), "DER is not text: {refusal}");
     let missing = PrivateKey::read(&folder.path().join("none")).unwrap_err();
     assert!(matches!(missing, KeyError::Io { .. }));
 }

@@ -16,8 +16,21 @@ pub(super) fn table(cells: u64, of: u64) -> String {
 
 /// `1 − (1 − f)^cells` in percent, rounded down to a tenth.
 fn percent(f: f64, cells: u64) -> String {
-    let missed = (cells as f64 * (-f).ln_1p()).exp();
+    let missed = power(1.0 - f, cells);
     format!("{:.1}%", ((1.0 - missed) * 1000.0).floor() / 10.0)
+}
+
+/// `base^exponent` by squaring: products alone, so that every machine prints the same.
+fn power(mut base: f64, mut exponent: u64) -> f64 {
+    let mut result = 1.0;
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            result *= base;
+        }
+        base *= base;
+        exponent >>= 1;
+    }
+    result
 }
 
 #[cfg(test)]

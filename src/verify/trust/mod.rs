@@ -4,18 +4,22 @@
 //! key id in a transcript only selects entries; the signature then has to be
 //! valid under the key of the entry.
 
+pub mod allowed_signers;
+mod entry;
 mod refusal;
+mod standing;
 mod time;
 
 pub use refusal::{Distrust, TrustError};
+pub use standing::Standing;
 pub use time::{rfc3339, unix_time};
 
 use serde::Deserialize;
-use toml::value::Datetime;
 
 use crate::num::Digest;
 use crate::transcript::Transcript;
 use crate::transcript::key::{KeyId, PublicKey};
+use entry::Entry;
 
 /// What a key may be used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -30,6 +34,14 @@ pub enum Role {
 }
 
 impl Role {
+    /// Every role.
+    pub const ALL: [Self; 3] = [Self::Prover, Self::Auditor, Self::Publisher];
+
+    /// The role with this word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.word() == word)
+    }
+
     /// The word in the trust file.
     pub fn word(self) -> &'static str {
         match self {
@@ -208,43 +220,6 @@ impl TrustedKey {
         }
         Ok(())
     }
-
-    fn from_entry(entry: Entry) -> Result<Self, TrustError> {
-        let name = entry.name;
-        let key = PublicKey::from_text(&entry.public_key)
-            .map_err(|source| TrustError::Key { name: name.clone(), source })?;
-        let field = |field, reason| TrustError::Field { name: name.clone(), field, reason };
-        let seconds = |label, time: Option<Datetime>| {
-            let seconds = time.as_ref().map(time::unix_seconds).transpose();
-            seconds.map_err(|reason| field(label, reason))
-        };
-        let valid_from = seconds("valid_from", entry.valid_from)?;
-        let valid_until = seconds("valid_until", entry.valid_until)?;
-        if let (Some(from), Some(until)) = (valid_from, valid_until)
-            && from >= until
-        {
-            return Err(field("valid_until", "not after valid_from"));
-        }
-        let revocation = match (seconds("revoked_at", entry.revoked_at)?, entry.reason) {
-            (Some(at), Some(reason)) => Some(Revocation { at, reason }),
-            (Some(_), None) => return Err(field("reason", "missing beside revoked_at")),
-            (None, Some(_)) => return Err(field("revoked_at", "missing beside reason")),
-            (None, None) => None,
-        };
-        let models = match entry.models {
-            ModelList::One(star) if star == "*" => Models::Any,
-            ModelList::One(_) => return Err(field("models", "must be \"*\" or a list")),
-            ModelList::Many(list) if list.is_empty() => {
-                return Err(field("models", "lists no model"));
-            }
-            ModelList::Many(list) if list.iter().any(|model| model == "*") => {
-                return Err(field("models", "\"*\" stands alone, not in a list"));
-            }
-            ModelList::Many(list) => Models::Listed(list),
-        };
-        let role = entry.role;
-        Ok(Self { name, key, role, models, valid_from, valid_until, revocation })
-    }
 }
 
 #[derive(Deserialize)]
@@ -252,26 +227,6 @@ impl TrustedKey {
 struct TrustFile {
     #[serde(default)]
     key: Vec<Entry>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Entry {
-    name: String,
-    public_key: String,
-    role: Role,
-    models: ModelList,
-    valid_from: Option<Datetime>,
-    valid_until: Option<Datetime>,
-    revoked_at: Option<Datetime>,
-    reason: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum ModelList {
-    One(String),
-    Many(Vec<String>),
 }
 
 #[cfg(test)]

@@ -83,19 +83,82 @@ fn one_entry_that_allows_is_enough_and_one_revoked_spoils_all() {
 }
 
 #[test]
-fn reads_spki_pem_keys() {
-    let text = format!(
-        "[[key]]\nname = \"a\"\npublic_key = '''\n{}'''\nrole = \"prover\"\nmodels = \"*\"",
-        key(1).to_pem()
-    );
-    assert_eq!(TrustStore::from_toml(&text).unwrap().keys()[0].key, key(1));
+fn reads_keys_in_every_public_form() {
+    // RFC 8032 section 7.1, test 1, is the key of RFC 8037 appendix A.
+    let hex = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
+    let expected = PublicKey::from_text(hex).unwrap();
+    let pem = expected.to_pem();
+    let ssh =
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINdamAGCsQq31Uv+08lkBzoO4XLz2qYjJa8CGmj3B1Ea a b";
+    let jwk = r#"{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}"#;
+    for form in [hex, &pem, ssh, jwk] {
+        let store = TrustStore::from_toml(&entry_of(form)).unwrap();
+        assert_eq!(store.keys()[0].key, expected, "{form}");
+    }
+}
+
+/// An entry with a key text of several lines.
+fn entry_of(text: &str) -> String {
+    format!("[[key]]\nname = \"k\"\npublic_key = '''\n{text}'''\nrole = \"prover\"\nmodels = \"*\"")
+}
+
+#[test]
+fn an_entry_that_is_written_is_the_entry_that_is_read() {
+    let full = TrustedKey {
+        name: "a \"b\"\n[[key]]\n# \\ \u{7f} \u{202e}".into(),
+        key: key(1),
+        role: Role::Auditor,
+        models: Models::Listed(vec!["x".into(), "\"]\nrole = \"prover\"".into()]),
+        valid_from: Some(FROM),
+        valid_until: Some(253_402_300_799),
+        revocation: Some(Revocation { at: 0, reason: "''' it's \"\"\" gone".into() }),
+    };
+    let plain = TrustedKey {
+        role: Role::Publisher,
+        models: Models::Any,
+        valid_from: None,
+        valid_until: None,
+        revocation: None,
+        ..full.clone()
+    };
+    for entry in [full, plain] {
+        let text = entry.to_toml();
+        assert_eq!(TrustStore::from_toml(&text).unwrap().keys(), [entry], "{text}");
+    }
+    assert!(Role::ALL.iter().all(|role| Role::from_word(role.word()) == Some(*role)));
+}
+
+#[test]
+fn an_entry_stands_as_its_window_and_every_revocation_of_its_key_say() {
+    let prover = "role = \"prover\"\nmodels = \"*\"";
+    let window = format!("{prover}\nvalid_from = 2026-01-01\nvalid_until = 2027-01-01");
+    let store = TrustStore::from_toml(&entry(1, &window)).unwrap();
+    let cases = [
+        (FROM - 1, Standing::Early),
+        (FROM, Standing::Valid),
+        (UNTIL - 1, Standing::Valid),
+        (UNTIL, Standing::Late),
+    ];
+    for (now, expected) in cases {
+        assert_eq!(store.standing(&store.keys()[0], now), expected, "{now}");
+    }
+    // Revoked from a later day on: not trusted at any time (K3).
+    let revoked = format!("{prover}\nrevoked_at = 2030-01-01\nreason = \"lost\"");
+    let store = TrustStore::from_toml(&(entry(1, &window) + &entry(1, &revoked))).unwrap();
+    for listed in store.keys() {
+        assert_eq!(store.standing(listed, FROM), Standing::Revoked);
+    }
 }
 
 #[test]
 fn refuses_files_it_does_not_fully_understand() {
     let good = "role = \"prover\"\nmodels = \"*\"";
     let weak = format!("[[key]]\nname = \"w\"\npublic_key = \"01{}\"\n{good}", "00".repeat(31));
+    let private = entry_of(&PrivateKey::from_seed(&[1; 32]).to_pem());
+    let rsa = entry_of("ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAgQ==");
     let cases = [
+        (private, "key \"k\": this is a private key (PKCS#8 PEM), expected a public key"),
+        (rsa, "key \"k\": the key is for RSA (ssh-rsa), only Ed25519"),
         (weak, "key \"w\": public key 01"),
         (entry(1, &format!("{good}\ntreshold = 2")), "unknown field `treshold`"),
         ("threshold = 2\n".to_owned(), "unknown field `threshold`"),

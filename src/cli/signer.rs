@@ -1,0 +1,32 @@
+//! The key that a command signs with.
+
+use std::path::Path;
+
+use super::error::{Exit, Failure};
+use super::output::Output;
+use super::passphrase::Source;
+use crate::transcript::key::{KeyError, PrivateKey, Stored};
+
+/// Reads a private key, and asks for its passphrase if it is under one.
+pub(super) fn read(path: &Path, source: &Source, output: &Output) -> Result<PrivateKey, Failure> {
+    match Stored::read(path).map_err(|error| refused(path, &error))? {
+        Stored::Open(key) => {
+            if let Some(file) = source.file() {
+                let (key, file) = (path.display(), file.display());
+                output.note(&format!("note: {key} is under no passphrase; {file} was not read"));
+            }
+            Ok(key)
+        }
+        Stored::Locked(locked) => {
+            let passphrase = source.of(path)?;
+            locked.open(&passphrase).map_err(|error| refused(path, &error))
+        }
+    }
+}
+
+/// A key that cannot be used, by the name of its file.
+pub(super) fn refused(path: &Path, error: &KeyError) -> Failure {
+    let message =
+        if error.names_file() { error.to_string() } else { format!("{}: {error}", path.display()) };
+    Failure::new(Exit::Usage, message)
+}
