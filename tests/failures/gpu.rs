@@ -74,7 +74,7 @@ fn a_tail_of_k_on_a_gpu_is_incomplete() {
     let home = Home::configured();
     home.write("p.txt", "ab");
     let args = ["run", "--model", folder, "--prompt", "p.txt", "--engine", "emulator"];
-    let more = ["--max-new-tokens", "1", "--logits", "hash", "--claimed-time", "1796045700"];
+    let more = ["--max-new-tokens=1", "--logits=hash", "--claimed-time=1796045700", "--whole"];
     let ran = end(home.attest(&args).args(more).args(["--out", "t.cbor"]));
     assert_eq!(ran.exit, 0, "{}", ran.stderr);
     judged(&home, &["--model", folder], 0, "environment", &["dispatch rows"]);

@@ -42,7 +42,7 @@ pub(crate) fn refused(home: &Home, exit: i32, sentence: &str) {
 /// inside the tests' window.
 pub(crate) fn run(home: &Home, prompt: &str, more: &[&str]) -> Ended {
     let args = ["run", "--model", "model", "--prompt", prompt, "--engine", "emulator"];
-    let rest = ["--max-new-tokens", "2", "--out", "o.cbor", "--overwrite"];
+    let rest = ["--max-new-tokens", "2", "--whole", "--out", "o.cbor", "--overwrite"];
     let time = ["--claimed-time", "1796045700"];
     end(&mut home.attest(&[&args[..], &rest, &time, more].concat()))
 }
