@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use attest::transcript::Transcript;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use serde_json::{Value, json};
 
 use crate::command::{Ended, Home, end, fails, tiny_model};
-use crate::support::Making;
+use crate::support::{Made, Making};
 
 /// A home with the model in `model`, a prompt, and a transcript of the whole model.
 pub(crate) fn home() -> Home {
@@ -45,6 +46,14 @@ pub(crate) fn run(home: &Home, prompt: &str, more: &[&str]) -> Ended {
     let rest = ["--max-new-tokens", "2", "--whole", "--out", "o.cbor", "--overwrite"];
     let time = ["--claimed-time", "1796045700"];
     end(&mut home.attest(&[&args[..], &rest, &time, more].concat()))
+}
+
+/// What [`run`] wrote, without a trace, to be changed and signed again.
+pub(crate) fn ran(home: &Home) -> Made {
+    let transcript = Transcript::parse(fs::read(home.path("o.cbor")).unwrap()).unwrap();
+    let contents = vec![transcript.section("logits").unwrap().to_vec()];
+    let whole = transcript.as_bytes().to_vec();
+    Made { statement: transcript.statement().clone(), contents, whole }
 }
 
 /// Tensors by name: type, shape, bytes.
