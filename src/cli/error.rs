@@ -12,7 +12,7 @@ use crate::transcript::{RefusalClass, TranscriptError};
 pub(super) enum Exit {
     /// Done, or VERIFIED.
     Success,
-    /// MISMATCH: authentic, but re-execution differs; or vectors or transcripts that differ.
+    /// MISMATCH: authentic, but re-execution differs; or vectors, transcripts or runs that differ.
     Mismatch,
     /// The command line, or a file named on it, cannot be used.
     Usage,

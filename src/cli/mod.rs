@@ -32,6 +32,7 @@ mod progress;
 mod quantity;
 mod report;
 mod run;
+mod selfcheck;
 mod signer;
 mod trust;
 mod usage;
@@ -151,8 +152,8 @@ type CommandResult = Result<Exit, Failure>;
 const EXIT_CODES: &str = "\
 Exit codes:
   0   done, or VERIFIED
-  1   MISMATCH: an authentic transcript whose re-execution differs; vectors, or the
-      two transcripts of diff, that differ
+  1   MISMATCH: an authentic transcript whose re-execution differs; vectors, the two
+      transcripts of diff, or the two runs of run --selfcheck, that differ
   2   usage: the command line, or a file named on it, cannot be used
   3   UNTRUSTED: signature bad, key not trusted, or no trust file
   4   MALFORMED: not a valid transcript or model file

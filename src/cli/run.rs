@@ -14,7 +14,7 @@ use super::paths::{Pending, kept_beside, numbered};
 use super::produce::{Work, on_emulator};
 use super::verify::{Nonce, parse_hex};
 use super::written::{Places, Written, describe};
-use super::{CommandResult, Exit, gpu, paths, signer};
+use super::{CommandResult, Exit, gpu, paths, selfcheck, signer};
 use crate::engine::generate::{GenerateError, StopRule, check};
 use crate::model::Content;
 use crate::model::locate;
@@ -83,6 +83,10 @@ pub(super) struct Args {
     /// found them from the cache, and keep new ones there.
     #[arg(long)]
     trust_cache: bool,
+    /// Run everything twice, on a GPU asking the library anew; if the runs differ in an
+    /// algorithm or a bit, write nothing and exit with 1. Takes twice as long.
+    #[arg(long)]
+    selfcheck: bool,
 }
 
 /// Which engine executes the model.
@@ -183,10 +187,17 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
         aside: outs.first().and_then(|places| places.out.path().parent()).map(Path::to_owned),
         output,
     };
-    let made = match gpu {
-        Some(ready) => gpu::produce(ready, &work)?,
-        None => on_emulator(&work)?,
+    let on_gpu = gpu.is_some();
+    let produce = |gpu| match gpu {
+        Some(ready) => gpu::produce(ready, &work),
+        None => on_emulator(&work),
     };
+    let made = produce(gpu)?;
+    if args.selfcheck {
+        let again = || gpu_of(args, model.content(), &basis, &tokens, output);
+        let second = produce(if on_gpu { again()? } else { None })?;
+        selfcheck::require_same(&made, &second, output)?;
+    }
     // What was computed is only the manifest's model if its files did not change.
     model.weights().check_unchanged()?;
 

@@ -63,11 +63,14 @@ fn remembered(manifest: &Manifest) -> String {
     }
 }
 
-/// The sentence of a model that is the one stated.
+/// The sentence of a model that is the one stated, with what a reader of its folder
+/// would not expect.
 pub(super) fn detail(content: &Content, stated: &ModelManifest, manifest: &Manifest) -> String {
     let (folder, files) = (content.folder().display(), manifest.files().len());
     let remembered = remembered(manifest);
-    format!("{folder}: {files} files match the manifest {}{remembered}", stated.digest)
+    let warnings: String =
+        content.warnings().iter().map(|warning| format!("; {warning}")).collect();
+    format!("{folder}: {files} files match the manifest {}{remembered}{warnings}", stated.digest)
 }
 
 /// Whether the files have the stated names and lengths, and the small ones the

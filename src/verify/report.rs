@@ -205,10 +205,12 @@ impl std::fmt::Display for Finding {
         match &self.difference {
             Difference::Element { row, column, recorded, computed, differing, elements } => write!(
                 f,
-                "element [{row}, {column}] is {} in the transcript, {} computed; \
+                "element [{row}, {column}] is {} in the transcript, {} computed{}; \
                  {differing} of {elements} elements differ",
                 valued(recorded),
-                valued(computed)
+                valued(computed),
+                // Else two different words are shown as the same thing.
+                if is_nan(recorded) && is_nan(computed) { NAN_DIFFERS } else { "" }
             ),
             Difference::Length { recorded, computed } => {
                 write!(f, "{recorded} bytes in the transcript, {computed} computed")
@@ -229,6 +231,14 @@ pub fn valued(bits: &str) -> String {
         Ok(_) | Err(_) => bits.to_owned(),
     }
 }
+
+/// Whether the bits of an element are a bfloat16 NaN.
+fn is_nan(bits: &str) -> bool {
+    bits.len() == 4
+        && u16::from_str_radix(bits, 16).is_ok_and(|word| half::bf16::from_bits(word).is_nan())
+}
+
+const NAN_DIFFERS: &str = ": NaN sign or payload differs";
 
 /// One line of the report.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -381,7 +391,7 @@ mod tests {
             elements: 8,
         };
         let (step, recipe) = ("lm_head".into(), "single_walk".into());
-        let finding = Finding {
+        let mut finding = Finding {
             pass: 0,
             position: Some(6),
             layer: None,
@@ -395,6 +405,16 @@ mod tests {
             finding.to_string(),
             "pass 0, step 3 lm_head (single_walk) at position 6: element [0, 7] is 3f81 (1.0078125) in the \
              transcript, 3f80 (1) computed; 1 of 8 elements differ"
+        );
+        if let Difference::Element { recorded, computed, .. } = &mut finding.difference {
+            (*recorded, *computed) = ("7fc0".into(), "7fff".into());
+        }
+        assert!(
+            finding.to_string().ends_with(
+                "is 7fc0 (NaN) in the transcript, 7fff (NaN) computed: NaN sign or payload differs; \
+                 1 of 8 elements differ"
+            ),
+            "{finding}"
         );
     }
 

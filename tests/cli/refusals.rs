@@ -1,59 +1,13 @@
 //! Model folders that cannot be run: one sentence that names what is wrong, one exit
 //! code, the same from the command that produces and the one that verifies.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 
-use safetensors::tensor::TensorView;
-use safetensors::{Dtype, SafeTensors};
+use safetensors::Dtype;
 use serde_json::{Value, json};
 
-use crate::support::Making;
-use crate::{Home, end, fails, tiny_model};
-
-/// A home with the model in `model`, a prompt, and a transcript of the whole model.
-fn home() -> Home {
-    let home = Home::configured();
-    home.write("p.txt", "Call me");
-    home.write("t.cbor", Making::default().make().seal().as_bytes());
-    fs::create_dir(home.path("model")).unwrap();
-    for entry in fs::read_dir(tiny_model()).unwrap() {
-        let entry = entry.unwrap();
-        fs::copy(entry.path(), home.path("model").join(entry.file_name())).unwrap();
-    }
-    home
-}
-
-/// Requires that nobody takes the model: this exit code, this sentence.
-fn refused(home: &Home, exit: i32, sentence: &str) {
-    let run = ["run", "--model", "model", "--prompt", "p.txt", "--engine", "emulator"];
-    fails(&mut home.attest(&run), exit, &[sentence]);
-    assert!(!home.path("transcript.cbor").exists(), "{sentence}");
-    let ended = end(&mut home.attest(&["verify", "t.cbor", "--model", "model"]));
-    assert_eq!(ended.exit, exit, "{}", ended.stdout);
-    let row = ended.stdout.lines().find(|line| line.starts_with("model ")).unwrap();
-    assert!(row.contains("FAILED") && row.contains(sentence), "{sentence}: {row}");
-}
-
-/// Tensors by name: type, shape, bytes.
-type Tensors = BTreeMap<String, (Dtype, Vec<usize>, Vec<u8>)>;
-
-fn tensors() -> Tensors {
-    let file = fs::read(tiny_model().join("model.safetensors")).unwrap();
-    let read = SafeTensors::deserialize(&file).unwrap();
-    let own = |(name, view): (String, TensorView<'_>)| {
-        (name, (view.dtype(), view.shape().to_vec(), view.data().to_vec()))
-    };
-    read.tensors().into_iter().map(own).collect()
-}
-
-fn write(path: &Path, tensors: &Tensors) {
-    let views = tensors.iter().map(|(name, (dtype, shape, bytes))| {
-        (name, TensorView::new(*dtype, shape.clone(), bytes).unwrap())
-    });
-    fs::write(path, safetensors::serialize(views, None).unwrap()).unwrap();
-}
+use crate::folder::{INDEX, SECOND, home, refused, shard, tensors, write};
+use crate::{Home, end, fails};
 
 /// Writes the weights with one tensor replaced, as zeros of another type or shape.
 fn with(home: &Home, name: &str, dtype: Dtype, shape: &[usize]) {
@@ -131,21 +85,6 @@ fn a_tensor_of_another_shape_is_refused_with_both_shapes() {
     refused(&home, 4, &format!("tensor {QUERY} has shape {turned:?}, expected {shape:?}"));
 }
 
-/// Divides the weights into two files with an index; returns the index.
-fn shard(home: &Home) -> Value {
-    let (first, second): (Tensors, Tensors) =
-        tensors().into_iter().partition(|(name, _)| !name.contains("layers.1."));
-    let mut map = serde_json::Map::new();
-    for (part, file) in [(&first, FIRST), (&second, SECOND)] {
-        write(&home.path("model").join(file), part);
-        map.extend(part.keys().map(|name| (name.clone(), file.into())));
-    }
-    fs::remove_file(home.path("model/model.safetensors")).unwrap();
-    let index = json!({ "metadata": {}, "weight_map": map });
-    fs::write(home.path(INDEX), index.to_string()).unwrap();
-    index
-}
-
 #[test]
 fn a_missing_shard_is_named() {
     let home = home();
@@ -180,7 +119,3 @@ fn an_index_opens_no_file_outside_the_folder() {
         refused(&home, 4, &format!("link {SECOND} -> ../outside.safetensors leaves "));
     }
 }
-
-const FIRST: &str = "model-00001-of-00002.safetensors";
-const SECOND: &str = "model-00002-of-00002.safetensors";
-const INDEX: &str = "model/model.safetensors.index.json";

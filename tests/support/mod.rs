@@ -2,6 +2,8 @@
 
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)] // each test file uses its own part
 
+mod gpu;
+
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -26,6 +28,9 @@ use attest::transcript::{TRACE_SECTION, Transcript, merkle, write};
 use attest::verify::report::{Outcome, Subject, Verdict};
 use attest::verify::trust::TrustStore;
 use attest::verify::{Anchor, Request, Verified, verify};
+
+#[allow(unused_imports)] // each test file uses its own part
+pub use gpu::pretend_gpu;
 
 /// Profile and catalogue of the stack `native`.
 pub const PROFILE: &str = "h200";

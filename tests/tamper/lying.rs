@@ -1,19 +1,17 @@
 //! Transcripts of a prover who holds a trusted key and lies: one field after the
 //! other, signed again.
 
-use attest::data;
 use attest::model::qwen3;
 use attest::num::{Digest, Dtype};
-use attest::transcript::statement::{
-    Engine, Extension, GpuEnvironment, KernelSource, LogitsMode, Statement, TraceMode,
-};
+use attest::transcript::statement::{Extension, LogitsMode, Statement, TraceMode};
 use attest::transcript::{RefusalClass, Transcript};
 use attest::verify::report::{Subject, Verdict};
 use attest::verify::trust::TrustStore;
 
-use crate::lies::{GPU_LIES, LIES, Lie, algorithm, change_logit, gpu, realgorithm};
+use crate::lies::{GPU_LIES, LIES, Lie, change_logit, gpu, realgorithm};
 use crate::support::{
-    self, Made, Making, assert_verified, check, failures, key, model, trust, trust_text,
+    self, Made, Making, assert_verified, check, failures, key, model, pretend_gpu, trust,
+    trust_text,
 };
 
 use Subject::{Encoding, Environment, Execution, Sampling};
@@ -26,22 +24,7 @@ fn traced() -> Made {
 /// The emulator's statement with the environment of a GPU that never ran.
 pub(crate) fn pretended(making: &Making<'_>) -> Made {
     let mut made = making.make();
-    made.statement.environment.engine = Engine::Cuda;
-    made.statement.environment.gpu = Some(GpuEnvironment {
-        name: "NVIDIA H200".into(),
-        driver: "580.159.04".into(),
-        cuda_driver: "13.0".into(),
-        cuda_runtime: None,
-        cublaslt: "130100".into(),
-        nvrtc: "13.0".into(),
-        kernels: data::kernel_digests()
-            .map(|(name, sha256)| KernelSource { name: name.into(), sha256 })
-            .collect(),
-        nvrtc_options: data::NVRTC_OPTIONS.iter().map(|&option| option.into()).collect(),
-    });
-    for row in &mut made.statement.dispatch {
-        row.algorithm = Some(algorithm());
-    }
+    pretend_gpu(&mut made.statement);
     made
 }
 

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use super::{Choice, Header, Library, Preference};
 use crate::recipe::Recipe;
 use crate::recipe::cublaslt::Attributes;
+use crate::recipe::split_k::K_TILE;
 
 /// One measured family of algorithms.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
@@ -124,6 +125,7 @@ impl Families {
                 && m <= family.max_m
                 && n <= family.max_n
                 && k <= family.max_k
+                && is_whole(k)
         })?;
         match family.recipe {
             FamilyRecipe::SingleWalk => (attributes.split_k <= 1).then_some(Recipe::SingleWalk),
@@ -145,12 +147,23 @@ impl Families {
             Some((name, asked, max)) => format!(
                 "algorithm {id} was measured up to {name}={max}, the product has {name}={asked}"
             ),
+            None if family.is_some() && !is_whole(k) => format!(
+                "algorithm {id} was measured with multiples of {K_TILE} as k, the product has \
+                 k={k}: the library can lose the last {} terms",
+                k % K_TILE as u64
+            ),
             None => format!(
                 "algorithm {id} (split {split}, reduction scheme {}) was not measured",
                 attributes.reduction_scheme
             ),
         }
     }
+}
+
+/// Whether K ends where a tile of it does: no other product was measured, and the
+/// library is publicly reported to lose what is left over.
+fn is_whole(k: u64) -> bool {
+    k.is_multiple_of(K_TILE as u64)
 }
 
 const MAX_CANDIDATES: usize = 1024;

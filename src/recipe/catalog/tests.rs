@@ -92,7 +92,23 @@ fn nothing_is_known_beyond_the_measured_sizes() {
     assert!(known(4096, 151_936, 9728));
     let sentence = catalog.why_unknown(UNSPLIT, &algorithm(66, 1, 0), (1, 4096, 12_288));
     assert_eq!(sentence, "algorithm 66 was measured up to k=9728, the product has k=12288");
-    assert!(!known(4097, 128, 128) && !known(1, 151_937, 128) && !known(1, 128, 9729));
+    assert!(!known(4097, 128, 128) && !known(1, 151_937, 128) && !known(1, 128, 9792));
+}
+
+#[test]
+fn a_tail_of_k_was_never_measured() {
+    let catalog = Catalog::by_id("h200-cublaslt-13.1").unwrap();
+    // (k, terms after the last tile)
+    for (k, tail) in [(1, 1), (63, 63), (100, 36), (4088, 56)] {
+        let (asked, size) = (algorithm(66, 1, 0), (1, 128, k));
+        assert_eq!(catalog.recipe_of(UNSPLIT, &asked, size), None, "k={k}");
+        let sentence = format!(
+            "algorithm 66 was measured with multiples of 64 as k, the product has k={k}: the \
+             library can lose the last {tail} terms"
+        );
+        assert_eq!(catalog.why_unknown(UNSPLIT, &asked, size), sentence);
+    }
+    assert!(catalog.recipe_of(UNSPLIT, &algorithm(66, 1, 0), (1, 128, 64)).is_some());
 }
 
 /// A listing of one weight: rows 1 to 4 and 6 to 9.
