@@ -1,79 +1,23 @@
 """Checks tests/golden/transcript-v1.cbor from spec/transcript.md alone.
 
-A second implementation in the standard library; OpenSSL checks the signature.
-It shares no code with the crate, so agreement says that the page is enough to
-read a transcript. Run: python3 tests/golden/independent_reader.py
+With the second implementation of `examples/reader`, which shares no code with the crate, so
+agreement says that the page is enough to read a transcript. Run: python3 tests/golden/independent_reader.py
 """
 
-import hashlib
 import pathlib
 import subprocess
+import sys
 import tempfile
+
+sys.dont_write_bytecode = True
+sys.path.append(str(pathlib.Path(__file__).parents[2] / "examples" / "reader"))
+from reader import leaf, read, root, sha256, write
 
 FILE = pathlib.Path(__file__).with_name("transcript-v1.cbor")
 SEED = bytes([7] * 32)
 # Names and shapes of the traced steps come from the plan; here, from the test.
 STEPS = [(0, 1, "layer.0", [3, 4]), (0, 2, "layer.1", [3, 4]),
          (1, 1, "layer.0", [1, 4]), (1, 2, "layer.1", [1, 4])]
-
-
-def sha256(data):
-    return hashlib.sha256(data).digest()
-
-
-def read(data, at):
-    """One CBOR item: (value, where it ends)."""
-    major, argument, at = data[at] >> 5, data[at] & 31, at + 1
-    if argument >= 24:
-        width = 1 << (argument - 24)
-        argument, at = int.from_bytes(data[at:at + width], "big"), at + width
-    if major == 0:
-        return argument, at
-    if major == 1:
-        return -1 - argument, at
-    if major == 2:
-        return data[at:at + argument], at + argument
-    if major == 3:
-        return data[at:at + argument].decode(), at + argument
-    if major == 6:
-        assert argument == 18
-        return read(data, at)
-    items = []
-    for _ in range(argument * (2 if major == 5 else 1)):
-        item, at = read(data, at)
-        items.append(item)
-    return (dict(zip(items[::2], items[1::2])) if major == 5 else items), at
-
-
-def head(major, argument):
-    for code, width in ((24, 1), (25, 2), (26, 4), (27, 8)):
-        if argument < 24:
-            return bytes([major << 5 | argument])
-        if argument < 1 << (8 * width):
-            return bytes([major << 5 | code]) + argument.to_bytes(width, "big")
-
-
-def write(value):
-    if isinstance(value, int):
-        return head(0, value)
-    if isinstance(value, bytes):
-        return head(2, len(value)) + value
-    if isinstance(value, str):
-        return head(3, len(value.encode())) + value.encode()
-    return head(4, len(value)) + b"".join(map(write, value))
-
-
-def root(leaves):
-    if len(leaves) == 1:
-        return leaves[0]
-    split = 1
-    while split * 2 < len(leaves):
-        split *= 2
-    return sha256(b"\1" + root(leaves[:split]) + root(leaves[split:]))
-
-
-def leaf(header, content_digest):
-    return sha256(b"\0" + write(header) + content_digest)
 
 
 def openssl_public_key_that_verifies(message, signature):

@@ -8,8 +8,10 @@ use attest::model::Content;
 use attest::num::{Bf16, F32};
 use attest::plan::{Op, Step};
 use attest::recipe::Recipe;
+use attest::transcript::opening::Draw;
 use attest::transcript::statement::{LogitsMode, TraceMode};
 use attest::transcript::tap::RecordTap;
+use attest::transcript::write;
 use attest::verify::report::{Check, Difference, Finding, Outcome, Verdict};
 use attest::verify::{Anchor, Request, verify};
 
@@ -45,9 +47,14 @@ fn forge_with(
         let chosen = run(&mut engine, &plans, &tokens, &mut tap).unwrap().unwrap();
         let mut recording = tap.finish().unwrap().remove(0);
         made.contents = recording.contents().unwrap();
-        made.statement.logits = recording.logits;
-        made.statement.trace = recording.trace;
-        made.statement.sections = recording.sections;
+        made.statement.logits = recording.logits.clone();
+        made.statement.trace = recording.trace.clone();
+        made.statement.sections = recording.sections.clone();
+        if making.trace == TraceMode::Cells {
+            let item_0 = write::item_0(&made.statement, &support::key()).unwrap();
+            made.whole.clear();
+            write::whole(&item_0, &mut recording, &mut made.whole).unwrap();
+        }
         if chosen.as_u32().unwrap() == made.statement.tokens_out {
             return made;
         }
@@ -57,12 +64,16 @@ fn forge_with(
 }
 
 fn finding(made: &Made) -> (Finding, Option<usize>) {
+    find(made.seal().as_bytes(), None)
+}
+
+fn find(file: &[u8], draw: Option<Draw>) -> (Finding, Option<usize>) {
     let mut announced = None;
     let done = verify(Request {
-        file: made.seal().as_bytes().to_vec().into(),
+        file: file.to_vec().into(),
         anchor: Anchor::Store(&support::trust()),
         nonce: None,
-        draw: None,
+        draw,
         simd: Making::default().simd,
         open_model: &|_| Content::open(&tiny().join("model")),
         progress: &mut |_| {},
@@ -139,6 +150,28 @@ fn names_all(forged: &Made, found: &str, subject: &str, used: &str) -> bool {
 const A100: &str = "the bf16 instruction of a100 and l40s";
 
 const HALVES: Recipe = Recipe::SplitKWorkspaceF32 { slices: 2 };
+
+#[test]
+fn a_drawn_cell_names_the_step_that_was_computed_otherwise() {
+    let making = Making { trace: TraceMode::Cells, ..long() };
+    let draw = || Some(Draw { cells: u64::MAX, nonce: vec![1] });
+    let cases: [(&str, &str, &str); 2] = [
+        ("layers.1.mlp.down_proj", "layers.1.mlp.residual", "an input of what is handed on"),
+        ("layers.0.self_attn.v_proj", "layers.0.self_attn.v_proj", "what is kept"),
+    ];
+    for (name, differs, reason) in cases {
+        let made = forge(&making, &mma(), &recipe(name, HALVES));
+        let (finding, announced) = find(&made.whole, draw());
+        assert_eq!(finding.step, differs, "{reason}");
+        assert!(announced.is_some());
+        let found = finding.diagnosis.unwrap();
+        assert!(names(&found, name, "split_k_workspace_f32(slices=2,k_tile=64)"), "{found}");
+    }
+    let made = forge(&making, &a100(), &|_| {});
+    let (finding, _) = find(&made.whole, draw());
+    let found = finding.diagnosis.unwrap();
+    assert!(found.starts_with("matches if layers.0.self_attn."), "{found}");
+}
 
 #[test]
 fn another_recipe_of_a_product_is_named() {

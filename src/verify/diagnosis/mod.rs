@@ -7,9 +7,11 @@
 //! explain the difference; the verdict stays what it is.
 
 mod alternatives;
+mod cell;
 mod quantised;
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::compare::Differing;
@@ -23,6 +25,7 @@ use crate::plan::{Pass, Plan, Step};
 use crate::transcript::statement::TraceMode;
 
 use alternatives::Alternative;
+pub(super) use cell::{CellCase, diagnose_cell};
 
 /// What is known of a difference.
 pub(super) struct Case<'a> {
@@ -186,21 +189,22 @@ impl Attempt<'_> {
             Scope::Step => {
                 let operands: Vec<&Tensor> = operands.iter().collect();
                 let group = Group { parts: vec![Part { pass: *pass, step }] };
-                let from = *index;
-                let every_weight = true;
-                Altered { emulator, declared, alternative, from, every_weight }
+                let (steps, every_weight) = (*index..*index + 1, true);
+                Altered { emulator, declared, alternative, steps, every_weight }
                     .execute(&group, &operands)
                     .ok()
             }
             // Caches hold the rows of earlier passes; its own are written again.
             Scope::Pass => {
-                let engine = Altered { emulator, declared, alternative, from, every_weight: false };
+                let (steps, every_weight) = (from..*index + 1, false);
+                let engine = Altered { emulator, declared, alternative, steps, every_weight };
                 execute(engine, plans, tokens, *index, case.refuted)
             }
             Scope::Passes => {
                 let mut fresh = Emulator::new(declared, case.simd, case.weights, case.positions);
                 let emulator = &mut fresh;
-                let engine = Altered { emulator, declared, alternative, from, every_weight: false };
+                let (steps, every_weight) = (from..*index + 1, false);
+                let engine = Altered { emulator, declared, alternative, steps, every_weight };
                 execute(engine, plans, tokens, *index, case.refuted)
             }
         };
@@ -234,12 +238,12 @@ fn execute(
     outputs.rows(all.checked_sub(own)?..*all)
 }
 
-/// The emulator, but steps are computed by an alternative from one on.
+/// The emulator, but some steps are computed by an alternative.
 struct Altered<'e, 'w> {
     emulator: &'e mut Emulator<'w>,
     declared: &'e MmaProfile,
     alternative: &'e Alternative<'e>,
-    from: usize,
+    steps: Range<usize>,
     /// Whether also the weights of products outside layers are altered.
     every_weight: bool,
 }
@@ -257,7 +261,7 @@ impl Engine for Altered<'_, '_> {
 
     fn execute(&mut self, group: &Group<'_>, inputs: &[&Tensor]) -> Result<Tensor, EngineError> {
         // A value's number is that of the step that defines it.
-        if (group.step().output.0 as usize) < self.from {
+        if !self.steps.contains(&(group.step().output.0 as usize)) {
             return self.emulator.execute(group, inputs);
         }
         let steps: Vec<Step> = group

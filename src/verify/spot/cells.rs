@@ -4,12 +4,13 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::super::compare;
+use super::super::compare::{self, Differing};
+use super::super::diagnosis::{CellCase, diagnose_cell};
 use super::super::execution::{How, Work};
 use super::super::recorded::{Expected, Recorded};
 use super::super::report::Finding;
 use crate::engine::emulator::Emulator;
-use crate::engine::{EngineError, Flow, Given, Progress, Tap, run_part, split};
+use crate::engine::{Flow, Given, Progress, Tap, run_part, split};
 use crate::model::Content;
 use crate::num::{Bf16, Tensor};
 use crate::plan::{CacheSlot, LOGITS, Pass, Plan, Step, ValueId};
@@ -51,6 +52,7 @@ impl Spots<'_> {
             layout: &layout,
             recorded: &mut work.recorded,
             finding: None,
+            differing: None,
             lost: None,
             done: 0,
             total: rows.multiply_adds(self.cells),
@@ -76,8 +78,18 @@ impl Spots<'_> {
                 }
             };
             let ran = run_part(&mut emulator, &plans, part.range.clone(), &given, &mut tap);
-            if tap.stopped(ran)?.is_none() {
-                return tap.end();
+            if ran.map_err(|error| error.to_string())?.is_none() {
+                let diagnosis = match (&tap.differing, how.diagnosing) {
+                    (Some(differing), Some(announce)) => {
+                        let (plan, given) = cell_of(&plans, &given, differing)?;
+                        let (steps, mma) = (part.range.clone(), &work.known.mma);
+                        let (given, refuted) = (&given, how.refuted);
+                        let case = CellCase { differing, plan, steps, given, mma, refuted };
+                        diagnose_cell(&case, &mut emulator, announce)
+                    }
+                    (Some(_), None) | (None, _) => None,
+                };
+                return tap.end(diagnosis);
             }
             tap.done += rows.cost(&plans, &part.range);
             for (slot, _, _) in part.kept {
@@ -94,8 +106,8 @@ impl Spots<'_> {
             let value = (value, self.stack(&layout, index, part.hidden, positions)?);
             let given = Given { tokens: Vec::new(), value: Some(value) };
             let ran = run_part(&mut emulator, plans, part.range.clone(), &given, &mut tap);
-            match tap.stopped(ran)? {
-                None => return tap.end(),
+            match ran.map_err(|error| error.to_string())? {
+                None => return tap.end(None),
                 Some(tokens) => chosen.push(tokens),
             }
             tap.done += rows.cost(plans, &part.range);
@@ -145,6 +157,19 @@ impl Spots<'_> {
         }
         Ok(Tensor::matrix(rows, columns, elements))
     }
+}
+
+/// The plan of the cell that differs, and what was handed to it.
+fn cell_of<'p>(
+    plans: &'p [Plan],
+    given: &Given,
+    differing: &Differing,
+) -> Result<(&'p Plan, Given), String> {
+    let at = plans.iter().position(|plan| plan.pass.start == differing.pass.start);
+    let at = at.ok_or("the cell that differs is none of those drawn")?;
+    let value = given.value.as_ref().and_then(|(id, rows)| Some((*id, rows.rows(at..at + 1)?)));
+    let tokens = given.tokens.get(at).copied().into_iter().collect();
+    Ok((&plans[at], Given { tokens, value }))
 }
 
 /// Plans of single tokens.
@@ -244,6 +269,7 @@ struct SpotTap<'a, 'r, P> {
     layout: &'a Layout,
     recorded: &'a mut Recorded<'r>,
     finding: Option<Finding>,
+    differing: Option<Differing>,
     /// Why a row could not be compared.
     lost: Option<String>,
     /// Multiply-adds of the parts before.
@@ -254,15 +280,10 @@ struct SpotTap<'a, 'r, P> {
 }
 
 impl<P> SpotTap<'_, '_, P> {
-    /// What a part returned: its last output, nothing if the tap stopped it.
-    fn stopped(&self, ran: Result<Option<Tensor>, EngineError>) -> Result<Option<Tensor>, String> {
-        ran.map_err(|error| error.to_string())
-    }
-
     /// Why it was stopped.
-    fn end(self) -> Result<Checked, String> {
+    fn end(self, diagnosis: Option<String>) -> Result<Checked, String> {
         match (self.finding, self.lost) {
-            (Some(finding), _) => Ok(Checked::Differs(Box::new(finding))),
+            (Some(finding), _) => Ok(Checked::Differs(Box::new(Finding { diagnosis, ..finding }))),
             (None, Some(reason)) => Err(reason),
             (None, None) => Err("the execution was stopped".into()),
         }
@@ -293,6 +314,8 @@ impl<P: FnMut(&Progress<'_>)> Tap for SpotTap<'_, '_, P> {
             None => Flow::Continue,
             Some(expected) => {
                 self.finding = Some(compare::finding(pass, index, step, &expected, output));
+                let operands = Vec::new();
+                self.differing = Some(Differing { pass: *pass, index, expected, operands });
                 Flow::Stop
             }
         }
