@@ -13,7 +13,7 @@ use super::output::{Output, plain};
 use super::verify::{Nonce, parse_hex};
 use super::{CommandResult, Exit, file, paths};
 use crate::num::Digest;
-use crate::transcript::opening::{Draw, MAX_NONCE_LEN_BYTES};
+use crate::transcript::opening::{Challenge, Draw, MAX_NONCE_LEN_BYTES};
 use crate::transcript::statement::TraceMode;
 
 /// Arguments of `attest challenge`.
@@ -41,7 +41,7 @@ pub(super) struct Args {
 /// The file.
 #[derive(Serialize, Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
-struct Challenge {
+struct File {
     /// Version of the form: 1.
     attest_challenge: u64,
     /// Digest of the transcript, hex.
@@ -87,7 +87,7 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     let kept = std::fs::canonicalize(&args.transcript).ok();
     let kept: Vec<&Path> = kept.iter().map(PathBuf::as_path).collect();
     let place = paths::Pending::create(&args.out, args.overwrite, &kept)?;
-    let challenge = Challenge {
+    let challenge = File {
         attest_challenge: 1,
         transcript: transcript.digest().to_string(),
         cells: args.cells,
@@ -106,25 +106,40 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     Ok(Exit::Success)
 }
 
-/// Reads a challenge, which must be for this transcript.
-pub(super) fn read(path: &Path, transcript: Digest) -> Result<Draw, Failure> {
+/// A challenge as it was read.
+pub(super) struct Asked(pub(super) Challenge);
+
+impl Asked {
+    /// The draw, required to be of this transcript.
+    pub(super) fn answered_by(self, transcript: Digest, path: &Path) -> Result<Draw, Failure> {
+        if self.0.transcript == transcript {
+            return Ok(self.0.draw);
+        }
+        let other = self.0.transcript;
+        let message = format!(
+            "{}: the challenge is for transcript {other}, this one is {transcript}",
+            path.display()
+        );
+        Err(Failure::new(Exit::Usage, message))
+    }
+}
+
+/// Reads a challenge.
+pub(super) fn read(path: &Path) -> Result<Asked, Failure> {
     let refused = |why: String| Failure::new(Exit::Usage, format!("{}: {why}", path.display()));
-    let challenge: Challenge = serde_json::from_slice(&paths::read(path)?)
+    let file: File = serde_json::from_slice(&paths::read(path)?)
         .map_err(|error| refused(format!("not a challenge: {error}")))?;
-    if challenge.attest_challenge != 1 {
-        return Err(refused(format!("challenge version {}, not 1", challenge.attest_challenge)));
+    if file.attest_challenge != 1 {
+        return Err(refused(format!("challenge version {}, not 1", file.attest_challenge)));
     }
-    if Digest::from_hex(&challenge.transcript) != Some(transcript) {
-        return Err(refused(format!(
-            "the challenge is for transcript {:?}, this one is {transcript}",
-            challenge.transcript
-        )));
-    }
-    let nonce = hex::decode(&challenge.nonce).ok();
+    let transcript = Digest::from_hex(&file.transcript);
+    let transcript =
+        transcript.ok_or_else(|| refused("the transcript is no SHA-256 in hex".into()))?;
+    let nonce = hex::decode(&file.nonce).ok();
     let nonce = nonce.filter(|nonce| (1..=MAX_NONCE_LEN_BYTES).contains(&nonce.len()));
     let nonce = nonce.ok_or_else(|| refused("the nonce is not 1 to 64 bytes in hex".into()))?;
-    if challenge.cells == 0 {
+    if file.cells == 0 {
         return Err(refused("no cell is asked for".into()));
     }
-    Ok(Draw { cells: challenge.cells, nonce })
+    Ok(Asked(Challenge { transcript, draw: Draw { cells: file.cells, nonce } }))
 }

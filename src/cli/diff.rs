@@ -126,6 +126,9 @@ fn trace(outputs: &Outputs<TraceComparison>) -> String {
     };
     let mut text = format!("{} of {} outputs differ; first ", trace.differing, trace.outputs);
     let _ = write!(text, "pass {}", first.pass);
+    if let Some(position) = first.position {
+        let _ = write!(text, ", position {position}");
+    }
     if let Some(layer) = first.layer {
         let _ = write!(text, ", layer {layer}");
     }

@@ -14,11 +14,15 @@ pub(super) fn input(path: &Path) -> Result<Input, Failure> {
     if path == Path::new("-") {
         return Ok(Input::Bytes(paths::read_or_stdin(path)?));
     }
-    let file = paths::open(path)?;
-    match file.metadata() {
-        Ok(found) if found.is_file() => Ok(Input::File(file)),
-        Ok(_) | Err(_) => Ok(Input::Bytes(paths::read(path)?)),
+    // Opened once: what comes through a pipe comes once.
+    let mut file = paths::open(path)?;
+    let failed = |error: std::io::Error| paths::failed(path, &error);
+    if file.metadata().map_err(failed)?.is_file() {
+        return Ok(Input::File(file));
     }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(failed)?;
+    Ok(Input::Bytes(bytes))
 }
 
 /// The transcript in a file.

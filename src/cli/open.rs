@@ -40,9 +40,9 @@ pub(super) struct Args {
 /// Opens the cells and writes the file to send.
 pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     let kept = file::transcript(&args.kept)?;
-    let draw = challenge::read(&args.challenge, kept.digest())?;
-    let layout = layout(args, &kept)?;
-    let read: Vec<PathBuf> = [&args.kept, &args.challenge]
+    let draw = challenge::read(&args.challenge)?.answered_by(kept.digest(), &args.challenge)?;
+    let (layout, folder) = layout(args, &kept)?;
+    let read: Vec<PathBuf> = [&args.kept, &args.challenge, &folder]
         .into_iter()
         .filter_map(|path| std::fs::canonicalize(path).ok())
         .collect();
@@ -77,8 +77,8 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     Ok(Exit::Success)
 }
 
-/// The leaves of the transcript's passes.
-fn layout(args: &Args, kept: &Transcript) -> Result<Layout, Failure> {
+/// The leaves of the transcript's passes, and the model's folder.
+fn layout(args: &Args, kept: &Transcript) -> Result<(Layout, PathBuf), Failure> {
     let statement = kept.statement();
     let places = Places::from_env();
     let folder = match &args.model {
@@ -98,5 +98,5 @@ fn layout(args: &Args, kept: &Transcript) -> Result<Layout, Failure> {
     let (tokens_in, tokens_out) = (&statement.tokens_in, &statement.tokens_out);
     let batches: Vec<_> = statement.passes.iter().map(capture::stated_batch).collect();
     let (plans, _) = layout_in_batches(&config, basis.contract(), tokens_in, tokens_out, &batches)?;
-    Ok(Layout::new(&plans))
+    Ok((Layout::new(&plans), folder))
 }

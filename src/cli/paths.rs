@@ -54,18 +54,21 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
 
 /// Opens a file named on the command line, which is no folder.
 pub(super) fn open(path: &Path) -> Result<File, Failure> {
-    openable(path)?;
-    File::open(path).map_err(|error| failed(path, &error))
+    let failed = |error: std::io::Error| failed(path, &error);
+    let file = File::open(path).map_err(failed)?;
+    match file.metadata().map_err(failed)?.is_dir() {
+        false => Ok(file),
+        // Some systems open one and refuse only to read it.
+        true => Err(failed(ErrorKind::IsADirectory.into())),
+    }
 }
 
 /// Requires that a file named on the command line can be opened, and is no folder.
 pub(super) fn openable(path: &Path) -> Result<(), Failure> {
-    let is_folder = File::open(path).and_then(|file| Ok(file.metadata()?.is_dir()));
-    match is_folder {
-        Ok(false) => Ok(()),
-        // Some systems open one and refuse only to read it.
-        Ok(true) => Err(failed(path, &ErrorKind::IsADirectory.into())),
-        Err(error) => Err(failed(path, &error)),
+    // A pipe must not be opened in vain.
+    match std::fs::metadata(path) {
+        Ok(found) if !found.is_file() && !found.is_dir() => Ok(()),
+        Ok(_) | Err(_) => open(path).map(|_| ()),
     }
 }
 
@@ -104,9 +107,11 @@ impl Pending {
             if !there.is_file() {
                 return Err(refused("is not a plain file; nothing was written"));
             }
+            if holds_private_key(path) {
+                return Err(refused("is a private key, which is never written over"));
+            }
         }
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
+        let folder = folder_of(path);
         require_parent(path)?;
         let real = std::fs::canonicalize(folder).map_err(|error| failed(path, &error))?.join(name);
         if kept.iter().any(|kept| real.starts_with(kept)) {
@@ -143,45 +148,69 @@ impl Pending {
         self,
         contents: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
     ) -> Result<u64, Failure> {
+        let staged = self.stage(contents)?;
+        let length = staged.len_bytes;
+        staged.take()?;
+        Ok(length)
+    }
+
+    /// Writes the contents beside the place.
+    pub(super) fn stage(
+        self,
+        contents: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
+    ) -> Result<Staged, Failure> {
         let partial = self.partial();
         let written = File::create(&partial)
             .map_err(|error| failed(&self.path, &error))
             .and_then(|file| fill(file, &self.path, contents));
-        let length = written.inspect_err(|_| drop(std::fs::remove_file(&partial)))?;
-        self.take(&partial)?;
-        Ok(length)
-    }
-
-    /// Moves what was written to its place.
-    fn take(&self, partial: &Path) -> Result<(), Failure> {
-        let moved = {
-            if self.overwrite {
-                std::fs::rename(partial, &self.path)
-            } else {
-                // Unlike a rename, a link does not replace what appeared meanwhile.
-                match std::fs::hard_link(partial, &self.path) {
-                    Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error),
-                    // A file system without links: the last look is a moment ago.
-                    Err(_) if !self.path.exists() => std::fs::rename(partial, &self.path),
-                    other => other,
-                }
-            }
-        };
-        // Gone already if it was renamed.
-        let _ = std::fs::remove_file(partial);
-        moved.map_err(|error| {
-            if error.kind() == ErrorKind::AlreadyExists {
-                exists(&self.path)
-            } else {
-                failed(&self.path, &error)
-            }
-        })
+        let len_bytes = written.inspect_err(|_| drop(std::fs::remove_file(&partial)))?;
+        Ok(Staged { pending: self, partial, len_bytes })
     }
 
     fn partial(&self) -> PathBuf {
         let mut name = self.path.file_name().unwrap_or_default().to_owned();
         name.push(format!(".{}.partial", std::process::id()));
         self.path.with_file_name(name)
+    }
+}
+
+/// A result that is written in full, beside its place. Unless it is moved there, it goes.
+pub(super) struct Staged {
+    pending: Pending,
+    partial: PathBuf,
+    /// Its length.
+    pub(super) len_bytes: u64,
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        // Gone already if it was renamed.
+        let _ = std::fs::remove_file(&self.partial);
+    }
+}
+
+impl Staged {
+    /// Moves it to its place.
+    pub(super) fn take(self) -> Result<(), Failure> {
+        let (partial, path) = (&self.partial, &self.pending.path);
+        let moved = if self.pending.overwrite {
+            std::fs::rename(partial, path)
+        } else {
+            // Unlike a rename, a link does not replace what appeared meanwhile.
+            match std::fs::hard_link(partial, path) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error),
+                // A file system without links: the last look is a moment ago.
+                Err(_) if !path.exists() => std::fs::rename(partial, path),
+                other => other,
+            }
+        };
+        moved.map_err(|error| {
+            if error.kind() == ErrorKind::AlreadyExists {
+                exists(path)
+            } else {
+                failed(path, &error)
+            }
+        })
     }
 }
 
@@ -198,6 +227,26 @@ fn fill(
         .and_then(|()| file.metadata())
         .map_err(|error| failed(path, &error))
         .map(|m| m.len())
+}
+
+/// Whether a file looks like a private key in one of the forms that are read.
+fn holds_private_key(path: &Path) -> bool {
+    let mut start = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(KEY_LEN_BYTES).read_to_end(&mut start));
+    let text = String::from_utf8_lossy(&start);
+    let is_jwk = || {
+        let json: Result<serde_json::Value, _> = serde_json::from_str(&text);
+        json.is_ok_and(|json| json.get("kty").is_some() && json.get("d").is_some())
+    };
+    read.is_ok() && (text.contains("PRIVATE KEY-----") || is_jwk())
+}
+
+/// More than any private key has.
+const KEY_LEN_BYTES: u64 = 1 << 14;
+
+/// The folder that a file is in.
+pub(super) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// `path` with a number before its extension: `t-1.cbor` for `t.cbor`.

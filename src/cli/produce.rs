@@ -14,7 +14,7 @@ use crate::engine::generate::{Generation, StopRule};
 use crate::isa::mma::Simd;
 use crate::model::Model;
 use crate::transcript::capture;
-use crate::transcript::record::Recording;
+use crate::transcript::record::{RecordError, Recording};
 use crate::transcript::statement::{
     DispatchRow, Engine as EngineName, Environment, LogitsMode, TraceMode,
 };
@@ -80,8 +80,15 @@ impl Work<'_> {
             tap = tap.aside_in(folder.clone());
         }
         let made = generate_batch(engine, config, contract, self.prompts, self.rule, &mut tap)?;
-        let recordings =
-            tap.finish().map_err(|error| Failure::new(Exit::Internal, error.to_string()))?;
+        let recordings = tap.finish().map_err(|error| {
+            let exit = match &error {
+                RecordError::Spool { .. } => Exit::Usage,
+                RecordError::Twice { .. }
+                | RecordError::Row { .. }
+                | RecordError::NotTraced { .. } => Exit::Internal,
+            };
+            Failure::new(exit, error.to_string())
+        })?;
         let made = made.filter(|made| made.len() == recordings.len());
         let made =
             made.ok_or_else(|| Failure::new(Exit::Internal, "the generation stopped early"))?;

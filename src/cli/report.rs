@@ -79,6 +79,11 @@ fn make(args: &Args, transcript_path: &Path, report: &Path, output: &Output) -> 
     let bytes = paths::read(report)?;
     let (document, file_sha256) = (read(report, &bytes)?, file::sha256(transcript_path)?);
     let transcript = belonging(&document, report, transcript_path)?;
+    if let Some(transcript) = &transcript {
+        document.require_coverage(transcript.statement()).map_err(|why| {
+            Failure::new(Exit::Usage, format!("{}: not a report: {why}", report.display()))
+        })?;
+    }
     let key = |path| signer::read(path, &args.passphrase, output);
     let signing = args.key.as_deref().map(|path| key(path).map(|key| (key, sig(args, report))));
     let signing = signing.transpose()?;

@@ -184,7 +184,7 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
             Trace::Steps => TraceMode::Steps,
             Trace::Cells => TraceMode::Cells,
         },
-        aside: outs.first().and_then(|places| places.out.path().parent()).map(Path::to_owned),
+        aside: outs.first().map(|places| paths::folder_of(places.out.path()).to_owned()),
         output,
     };
     let on_gpu = gpu.is_some();
@@ -251,7 +251,11 @@ fn outputs(args: &Args, key_path: &Path, folder: &Path) -> Result<Vec<Places>, F
     let mut kept: Vec<&Path> = read.iter().map(PathBuf::as_path).collect();
     kept.push(folder);
     let place = |path: &Path| Pending::create(path, args.overwrite, &kept);
-    let beside = args.kept.clone().unwrap_or_else(|| kept_beside(&args.out));
+    let beside = |out: &Path, number: Option<usize>| match (&args.kept, number) {
+        (None, _) => kept_beside(out),
+        (Some(kept), None) => kept.clone(),
+        (Some(kept), Some(number)) => numbered(kept, number),
+    };
     let both = |out: &Path, beside: &Path| {
         let out = place(out)?;
         let kept = if args.whole { None } else { Some(place(beside)?) };
@@ -262,10 +266,14 @@ fn outputs(args: &Args, key_path: &Path, folder: &Path) -> Result<Vec<Places>, F
         Ok(Places { out, kept })
     };
     match args.prompts.len() {
-        1 => Ok(vec![both(&args.out, &beside)?]),
-        several => (1..=several)
-            .map(|number| both(&numbered(&args.out, number), &numbered(&beside, number)))
-            .collect(),
+        1 => Ok(vec![both(&args.out, &beside(&args.out, None))?]),
+        several => {
+            let place = |number| {
+                let out = numbered(&args.out, number);
+                both(&out, &beside(&out, Some(number)))
+            };
+            (1..=several).map(place).collect()
+        }
     }
 }
 

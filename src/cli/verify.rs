@@ -19,7 +19,7 @@ use crate::model::locate::Places;
 use crate::model::{Content, ModelError};
 use crate::num::{Digest, sha256};
 use crate::plan::PLAN_VERSION;
-use crate::transcript::opening::Draw;
+use crate::transcript::opening::Challenge;
 use crate::transcript::statement::Artifact;
 use crate::transcript::statement::ModelManifest;
 use crate::verify::report::{Check, Outcome, Report, Subject, Verdict};
@@ -94,18 +94,12 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     if args.dry_run {
         return dry_run::run(args, file, checker.anchor(), output);
     }
-    let draw = args.challenge.as_ref().map(|challenge| draw(path, challenge)).transpose()?;
-    let checked = checker.check(file, draw)?;
+    let challenge = args.challenge.as_deref().map(challenge::read).transpose()?;
+    let checked = checker.check(file, challenge.map(|asked| asked.0))?;
     checker.remembered.save(output);
     output.result(&checked.json, &checked.text);
     hints(args, checker.trust.is_some(), &checked.report, output);
     Ok(checked.report.verdict().into())
-}
-
-/// The draw of a challenge for this transcript.
-fn draw(transcript: &Path, challenge: &Path) -> Result<Draw, Failure> {
-    file::require_named(transcript, "a challenge")?;
-    challenge::read(challenge, file::transcript(transcript)?.digest())
 }
 
 /// What one transcript or several are checked with.
@@ -145,7 +139,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn check(&self, file: Input, draw: Option<Draw>) -> Result<Checked, Failure> {
+    fn check(&self, file: Input, challenge: Option<Challenge>) -> Result<Checked, Failure> {
         let mut progress = self.output.progress("re-executing");
         let mut announce = |alternatives: usize| {
             self.output.note(&format!(
@@ -157,7 +151,7 @@ impl<'a> Checker<'a> {
             file,
             anchor: self.anchor(),
             nonce: self.args.nonce(),
-            draw,
+            challenge,
             simd: Simd::detect(),
             open_model: &|manifest: &ModelManifest| {
                 let folder = folder(self.args, manifest)?;

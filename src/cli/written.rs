@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::error::Failure;
+use super::error::{Exit, Failure};
 use super::output::{plain, plain_lines};
 use super::paths::{self, Pending};
 use crate::model::Model;
@@ -20,7 +20,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Writes both; what is kept first, so that no transcript is without it.
+    /// Writes both.
     pub(super) fn fill<'a>(
         self,
         item_0: &[u8],
@@ -32,20 +32,31 @@ impl Places {
         let transcript = Transcript::parse(alone)?;
         let mut everything = |place: Pending| {
             let path = place.path().to_owned();
-            let length = place.write(|out| {
+            place.stage(|out| {
                 write::whole(item_0, recording, out).map_err(|error| paths::failed(&path, &error))
-            })?;
-            Ok::<_, Failure>((path, length))
+            })
         };
         let (bytes, kept) = match self.kept {
-            None => (everything(self.out)?.1, None),
+            None => {
+                let whole = everything(self.out)?;
+                let bytes = whole.len_bytes;
+                whole.take()?;
+                (bytes, None)
+            }
             Some(place) => {
+                let path = place.path().to_owned();
+                // Both are written before either is moved to its place, so that a full disk
+                // leaves neither without the other.
                 let kept = everything(place)?;
-                self.out.finish(transcript.as_bytes()).inspect_err(|_| {
-                    // Without its transcript it is of no use to anybody.
-                    let _ = std::fs::remove_file(&kept.0);
+                let out = self.out;
+                let alone = out.stage(|file| {
+                    let written = file.write_all(transcript.as_bytes());
+                    written.map_err(|error| Failure::new(Exit::Usage, error.to_string()))
                 })?;
-                (transcript.len_bytes(), Some(kept))
+                let length = kept.len_bytes;
+                kept.take()?;
+                alone.take()?;
+                (transcript.len_bytes(), Some((path, length)))
             }
         };
         Ok(Written { path, bytes, kept, key_path, transcript })

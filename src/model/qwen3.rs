@@ -136,6 +136,16 @@ pub fn step_of(steps: usize, index: usize) -> Option<Named> {
     Some(Named { layer, name })
 }
 
+/// Says what row `within` is of those that a trace of cells has of a position, which are
+/// `rows`: what each layer keeps, then what it hands on. `None` if no plan has so many.
+pub fn row_of_cells(rows: usize, within: usize) -> Option<Named> {
+    const OF_A_LAYER: [&str; 3] = ["self_attn.k_rope", "self_attn.v_proj", "mlp.residual"];
+    let whole = rows > 0 && rows.is_multiple_of(OF_A_LAYER.len()) && within < rows;
+    let layer = within / OF_A_LAYER.len();
+    let name = format!("layers.{layer}.{}", OF_A_LAYER[within % OF_A_LAYER.len()]);
+    whole.then_some(Named { layer: Some(layer), name })
+}
+
 /// The embedding's weight; also the output head's if the two are tied.
 const EMBEDDING: &str = "model.embed_tokens.weight";
 

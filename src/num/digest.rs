@@ -42,7 +42,7 @@ pub fn sha256_of<'a>(parts: impl Iterator<Item = &'a [u8]>) -> Digest {
 }
 
 /// A digest of bytes that come piece by piece.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Debug)]
 pub struct Hashing(Sha256);
 
 impl Hashing {

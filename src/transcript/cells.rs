@@ -149,6 +149,17 @@ impl Layout {
     }
 }
 
+impl Layout {
+    /// Says of every leaf whether the answer to a draw opens it; without a draw all are
+    /// open.
+    pub fn opened_by(&self, transcript: Digest, draw: Option<&Draw>) -> Vec<bool> {
+        match draw {
+            None => vec![true; self.count() as usize],
+            Some(draw) => self.needed(&drawn(transcript, draw, self.positions, self.layers)),
+        }
+    }
+}
+
 /// The header of a row of a step's output.
 pub fn header<'a>(
     pass: u64,
@@ -193,6 +204,24 @@ pub fn drawn(transcript: Digest, draw: &Draw, positions: usize, layers: usize) -
     cells
 }
 
+/// Why openings are of no use.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpeningError {
+    /// There are none.
+    #[error("the transcript has no openings")]
+    None,
+    /// They are not what the statement commits to.
+    #[error("{reason}")]
+    Wrong {
+        /// What is wrong.
+        reason: String,
+    },
+    /// The file cannot be read, or no more.
+    #[error(transparent)]
+    Unreadable(#[from] TranscriptError),
+}
+
 /// Openings whose contents lead to the trace's root.
 #[derive(Debug)]
 pub struct Opened {
@@ -202,44 +231,55 @@ pub struct Opened {
 
 impl Opened {
     /// Checks that the openings of a transcript are the needed leaves, with the contents
-    /// that the trace's root commits to.
+    /// that the trace's root commits to. Nothing is read before its length is right.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with them.
+    /// [`OpeningError`].
     pub fn check(
         transcript: &Transcript,
         layout: &Layout,
         needed: &[bool],
-    ) -> Result<Self, String> {
-        let opening = transcript.opening().ok_or("the transcript has no openings")?;
-        let unreadable = |error: TranscriptError| error.to_string();
-        let (mut at, end) = (opening.contents.start, opening.contents.end);
+    ) -> Result<Self, OpeningError> {
+        let wrong = |reason: String| Err(OpeningError::Wrong { reason });
+        let Some(opening) = transcript.opening() else { return Err(OpeningError::None) };
+        let chosen = || (0..).zip(needed).filter(|(_, needed)| **needed).map(|(index, _)| index);
+        let due: u64 = chosen().map(|index| layout.len_bytes(index)).sum();
+        let found = opening.contents.end - opening.contents.start;
+        if found != due {
+            return wrong(format!("the openings have {found} bytes of rows, {due} are due"));
+        }
+        let found = (opening.nodes.end - opening.nodes.start) / size_of::<Digest>() as u64;
+        let due = multiproof::count(needed);
+        if found != due {
+            return wrong(format!("the openings have {found} nodes, {due} are due"));
+        }
+        let mut at = opening.contents.start;
         let mut leaves = BTreeMap::new();
         let mut hashes = Vec::new();
-        for (index, _) in (0..).zip(needed).filter(|(_, needed)| **needed) {
+        for index in chosen() {
             let place = at..at + layout.len_bytes(index);
-            if place.end > end {
-                let found = end - opening.contents.start;
-                return Err(format!(
-                    "the openings' contents end after {found} bytes, more are due"
-                ));
-            }
-            let content = sha256(&[&transcript.bytes(place.clone()).map_err(unreadable)?]);
-            hashes.extend(layout.hash(index, content));
             at = place.end;
+            let content = sha256(&[&transcript.bytes(place.clone())?]);
+            hashes.extend(layout.hash(index, content));
             leaves.insert(index, (place, content));
         }
-        if at != end {
-            return Err(format!("the openings have {} bytes more than are due", end - at));
-        }
-        let nodes = transcript.bytes(opening.nodes.clone()).map_err(unreadable)?;
+        let nodes = transcript.bytes(opening.nodes.clone())?;
         let nodes = nodes.chunks_exact(32).filter_map(|node| node.try_into().ok()).map(Digest);
         let nodes: Vec<Digest> = nodes.collect();
         let root = multiproof::root(needed, &hashes, &nodes);
         if root.is_none() || root != transcript.statement().trace.root {
-            return Err("the openings do not lead to the trace's root".into());
+            return wrong("the openings do not lead to the trace's root".into());
         }
         Ok(Self { leaves })
+    }
+
+    /// As [`Self::check`], of whatever a file says that it opens.
+    ///
+    /// # Errors
+    /// [`OpeningError`].
+    pub fn check_all(transcript: &Transcript, layout: &Layout) -> Result<Self, OpeningError> {
+        let draw = transcript.opening().and_then(|opening| opening.draw.as_ref());
+        Self::check(transcript, layout, &layout.opened_by(transcript.digest(), draw))
     }
 
     /// Hashes of the opened leaves, in order.

@@ -30,6 +30,21 @@ fn collect(leaves: &[Digest], opened: &[bool], found: &mut Vec<Digest>) {
     }
 }
 
+/// How many nodes there are beside the opened leaves: what a proof must have, known before
+/// it is read.
+pub fn count(opened: &[bool]) -> u64 {
+    if !opened.contains(&true) {
+        return 1;
+    }
+    match opened.len() {
+        1 => 0,
+        several => {
+            let (left, right) = opened.split_at(split(several));
+            count(left) + count(right)
+        }
+    }
+}
+
 /// Returns the root that opened leaves, in order, and the nodes beside them lead to;
 /// `None` if there are too few or too many of either.
 pub fn root(opened: &[bool], leaves: &[Digest], nodes: &[Digest]) -> Option<Digest> {
@@ -72,6 +87,7 @@ mod tests {
                 let own: Vec<Digest> =
                     marked.filter_map(|(&leaf, &open)| open.then_some(leaf)).collect();
                 let nodes = nodes(&leaves, &opened);
+                assert_eq!(super::count(&opened), nodes.len() as u64);
                 assert_eq!(root(&opened, &own, &nodes), Some(expected), "{set:b} of {count}");
                 for other in 0..own.len() {
                     let mut changed = own.clone();

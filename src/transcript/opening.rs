@@ -24,6 +24,15 @@ record! {
     }
 }
 
+/// A draw for one transcript.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Challenge {
+    /// Digest of the transcript.
+    pub transcript: Digest,
+    /// Which of its cells are asked for.
+    pub draw: Draw,
+}
+
 /// Longest nonce of a draw.
 pub const MAX_NONCE_LEN_BYTES: usize = 64;
 

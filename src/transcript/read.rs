@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::cose::Envelope;
 use super::opening::Opening;
 use super::source::Source;
-use super::statement::{LogitsMode, Section};
+use super::statement::{LogitsMode, Section, TraceMode};
 use super::{LOGITS_SECTION, Statement, Transcript, TranscriptError, leaf, strict};
 use crate::num::{Digest, Hashing};
 
@@ -55,7 +55,7 @@ impl Transcript {
             sections.push(range);
         }
         let mut opening = None;
-        if at != end {
+        if at != end && statement.trace.mode == TraceMode::Cells {
             let (found, after) = Opening::read(&source, at)?;
             (opening, at) = (Some(found), after);
         }
@@ -108,26 +108,30 @@ fn rows(
     let values = is_logits && statement.logits.mode == LogitsMode::Full;
     // The statement's own rules make the length a multiple of the count.
     let width = (range.end - range.start).checked_div(section.leaf_count).unwrap_or(0);
-    let mut whole = Hashing::default();
+    let (mut whole, mut row) = (Hashing::default(), Hashing::default());
+    // Bytes that the row under way still lacks.
+    let mut left = width;
     let mut digests = Vec::new();
-    let mut start = range.start;
-    while start < range.end {
-        let end = if values { start + width } else { range.end };
-        let mut row = Hashing::default();
-        while start < end {
-            // No more at once, however long a row is said to be.
-            let piece = source.read(start..end.min(start + PIECE_LEN_BYTES))?;
-            start += piece.len() as u64;
-            whole.update(&piece);
-            if values {
-                row.update(&piece);
-            } else {
-                digests
-                    .extend(piece.chunks_exact(32).filter_map(|d| d.try_into().ok()).map(Digest));
-            }
+    let mut at = range.start;
+    while at < range.end {
+        // No more at once, however long a row is said to be.
+        let piece = source.read(at..range.end.min(at + PIECE_LEN_BYTES))?;
+        at += piece.len() as u64;
+        whole.update(&piece);
+        if !values {
+            digests.extend(piece.chunks_exact(32).filter_map(|d| d.try_into().ok()).map(Digest));
+            continue;
         }
-        if values {
-            digests.push(row.finish());
+        let mut rest = &piece[..];
+        while !rest.is_empty() {
+            let count = rest.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            let (own, later) = rest.split_at(count);
+            row.update(own);
+            (rest, left) = (later, left - count as u64);
+            if left == 0 {
+                digests.push(std::mem::take(&mut row).finish());
+                left = width;
+            }
         }
     }
     require(&section.kind, "sha256", section.sha256, whole.finish())?;

@@ -75,11 +75,10 @@ pub fn opened(
     out: &mut dyn Write,
 ) -> Result<Vec<Cell>, OpenError> {
     let not_kept = |reason: String| OpenError::NotKept { reason };
-    let all = vec![true; layout.count() as usize];
     if kept.opening().is_some_and(|opening| opening.draw.is_some()) {
         return Err(not_kept("it opens a draw itself, not every cell".into()));
     }
-    let rows = Opened::check(kept, layout, &all).map_err(not_kept)?;
+    let rows = Opened::check_all(kept, layout).map_err(|error| not_kept(error.to_string()))?;
     let hashes = rows.hashes(layout);
     let cells = drawn(kept.digest(), draw, layout.positions, layout.layers);
     let needed = layout.needed(&cells);

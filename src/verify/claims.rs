@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::trust::rfc3339;
 use crate::transcript::statement::{FinishReason, Statement};
+use crate::transcript::{TRACE_SECTION, Transcript};
 
 /// A field that rests on the signer's word alone.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -12,6 +13,20 @@ pub struct Claim {
     pub field: &'static str,
     /// Its value.
     pub value: String,
+}
+
+/// What a spot check leaves to the signer's word besides: the digest of a trace that it does
+/// not compute whole.
+pub(super) fn of_spot_check(mut claims: Vec<Claim>, transcript: &Transcript) -> Vec<Claim> {
+    let sections = transcript.statement().sections.iter();
+    let withheld = |kind: &str| kind == TRACE_SECTION && transcript.withholds(kind);
+    if !claims.is_empty() {
+        claims.extend(sections.filter(|section| withheld(&section.kind)).map(|section| Claim {
+            field: "sections.trace.sha256",
+            value: section.sha256.to_string(),
+        }));
+    }
+    claims
 }
 
 /// Lists the fields that verification takes from the signer.

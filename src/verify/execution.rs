@@ -13,8 +13,7 @@ use crate::engine::{Progress, run};
 use crate::isa::mma::Simd;
 use crate::model::Content;
 use crate::plan::Plan;
-use crate::transcript::Transcript;
-use crate::transcript::statement::Statement;
+use crate::transcript::{LOGITS_SECTION, TRACE_SECTION, Transcript};
 
 /// What is executed, and what its outputs are compared with.
 pub(super) struct Work<'a> {
@@ -100,7 +99,7 @@ pub(super) fn execute(
         return;
     }
     let chosen = check_chosen(statement, chosen.as_ref());
-    if let Err(differs) = tap.recorded.check_roots() {
+    if let Err(differs) = tap.recorded.check_withheld() {
         // Which of them differs only the whole transcript tells, but a token is stated.
         let detail = match chosen {
             Ok(()) => differs,
@@ -121,7 +120,7 @@ pub(super) fn execute(
         ),
         Err(detail) => report.fail(Subject::Sampling, Verdict::Mismatch, detail),
     }
-    report.pass(Subject::Coverage, coverage(statement, &work.plans));
+    report.pass(Subject::Coverage, coverage(transcript, &work.plans));
 }
 
 fn equal(recorded: &Recorded<'_>, compared: u64) -> String {
@@ -132,14 +131,19 @@ fn equal(recorded: &Recorded<'_>, compared: u64) -> String {
     format!("{compared} recorded outputs equal the re-execution's{by_root}, 0 bits differ")
 }
 
-fn coverage(statement: &Statement, plans: &[Plan]) -> String {
+fn coverage(transcript: &Transcript, plans: &[Plan]) -> String {
+    let statement = transcript.statement();
+    let place = |kind: &str, mode: &str| match transcript.withholds(kind) {
+        true => format!("{mode}, withheld"),
+        false => mode.to_owned(),
+    };
     let steps: usize = plans.iter().map(|plan| plan.steps.len()).sum();
     let values = statement.logits.count * statement.logits.vocab;
     format!(
         "all {} passes, {steps} steps re-executed; {values} logits ({}), {} traced outputs ({})",
         plans.len(),
-        statement.logits.mode.word(),
+        place(LOGITS_SECTION, statement.logits.mode.word()),
         statement.trace.count,
-        statement.trace.mode.word()
+        place(TRACE_SECTION, statement.trace.mode.word())
     )
 }

@@ -25,7 +25,7 @@ use crate::isa::mma::Simd;
 use crate::model::{Config, Content, ModelError};
 use crate::plan::PlanError;
 use crate::transcript::capture;
-use crate::transcript::opening::Draw;
+use crate::transcript::opening::{Challenge, Draw};
 use crate::transcript::statement::{ModelManifest, Statement};
 use crate::transcript::{Transcript, TranscriptError};
 
@@ -86,9 +86,9 @@ pub struct Request<'a> {
     pub anchor: Anchor<'a>,
     /// The nonce that was asked for, if one was.
     pub nonce: Option<Vec<u8>>,
-    /// Checks these cells instead of all, if the file opens them, and the choice of every
-    /// token.
-    pub draw: Option<Draw>,
+    /// Checks the cells of this challenge instead of all, if the file opens them, and the
+    /// choice of every token.
+    pub challenge: Option<Challenge>,
     /// How the emulator computes products; changes no bit.
     pub simd: Simd,
     /// Opens the model that a manifest names. Its files are digested beside the
@@ -134,11 +134,16 @@ pub struct Digests {
 ///
 /// A mismatch is a result, not an error: this function has none.
 pub fn verify(request: Request<'_>) -> Verified {
-    let draw = request.draw;
+    let challenge = request.challenge;
+    let draw = challenge.as_ref().map(|challenge| challenge.draw.clone());
     let admitted = admit(request.file, &request.anchor, request.nonce.as_deref());
     let Admitted { mut report, transcript, claims } = match admitted {
         Ok(admitted) => admitted,
         Err(refused) => return Verified { draw, ..*refused },
+    };
+    let claims = match challenge {
+        Some(_) => claims::of_spot_check(claims, &transcript),
+        None => claims,
     };
     let statement = transcript.statement();
     let (mut text, mut digests, mut layers) = (None, None, None);
@@ -157,7 +162,7 @@ pub fn verify(request: Request<'_>) -> Verified {
                         .map(|announce| announce as &mut dyn FnMut(usize)),
                     refuted,
                 };
-                check_computation(&mut staged, &transcript, &content, how, draw.as_ref());
+                check_computation(&mut staged, &transcript, &content, how, challenge.as_ref());
                 staged
             })?;
             Ok((content, manifest, staged))
@@ -212,7 +217,7 @@ fn check_computation(
     transcript: &Transcript,
     model: &Content,
     how: How<'_>,
-    draw: Option<&Draw>,
+    challenge: Option<&Challenge>,
 ) {
     let statement = transcript.statement();
     let Some(work) = prepare(report, transcript, model.config()) else { return };
@@ -220,8 +225,9 @@ fn check_computation(
         report.fail(Subject::Sampling, Verdict::Mismatch, detail);
         return;
     }
-    match draw {
-        Some(draw) => spot::check(report, transcript, model, work, how, draw),
+    match challenge {
+        Some(challenge) => spot::check(report, transcript, model, work, how, challenge),
+        None if !spot::check_openings(report, transcript, &work) => {}
         None => execute(report, transcript, model, work, how),
     }
 }

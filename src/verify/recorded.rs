@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::environment::Refusal;
 use super::report::Verdict;
-use crate::num::{Digest, Tensor, sha256};
+use crate::num::{Digest, Hashing, Tensor, sha256, sha256_of};
 use crate::plan::{Pass, Plan, Step};
 use crate::transcript::cells::{self, Layout};
 use crate::transcript::leaf::{LeafHeader, logits_header};
-use crate::transcript::statement::TraceMode;
+use crate::transcript::statement::{LogitsMode, TraceMode};
 use crate::transcript::{LOGITS_SECTION, TRACE_SECTION, Transcript, merkle};
 
 /// What is recorded of one output.
@@ -45,10 +45,19 @@ impl Expected {
 pub(super) struct Recorded<'a> {
     transcript: &'a Transcript,
     traced: Traced,
-    /// Leaves computed of a section that is withheld: rows of logits by pass.
-    rows: BTreeMap<usize, Digest>,
+    /// What is computed of a section that is withheld: rows of logits by pass.
+    rows: BTreeMap<usize, Leaf>,
     /// The same of the trace, by number.
-    leaves: BTreeMap<u64, Digest>,
+    leaves: BTreeMap<u64, Leaf>,
+    /// The bytes of the withheld rows of logits, in order.
+    values: Hashing,
+}
+
+/// A leaf that was computed.
+#[derive(Debug)]
+struct Leaf {
+    hash: Digest,
+    content: Digest,
 }
 
 /// Which outputs the trace has.
@@ -92,7 +101,13 @@ impl<'a> Recorded<'a> {
                 (Traced::Rows(layout), leaves)
             }
         };
-        let recorded = Self { transcript, traced, rows: BTreeMap::new(), leaves: BTreeMap::new() };
+        let recorded = Self {
+            transcript,
+            traced,
+            rows: BTreeMap::new(),
+            leaves: BTreeMap::new(),
+            values: Hashing::default(),
+        };
         let due = recorded.due_of_trace();
         if due != trace.count {
             return Err(malformed(format!("the trace has {} leaves, {due} due", trace.count)));
@@ -136,7 +151,9 @@ impl<'a> Recorded<'a> {
             let logits = &self.transcript.statement().logits;
             let (position, vocab) = ((pass.start + pass.tokens - 1) as u64, [logits.vocab]);
             let header = logits_header(pass.index as u64, position, logits.dtype, &vocab);
-            self.rows.insert(pass.index, header.hash(content));
+            self.rows.insert(pass.index, Leaf { hash: header.hash(content), content });
+            // The run shows the passes of a step in their order.
+            self.values.update(&row.to_le_bytes());
             return None;
         }
         let digest = self.transcript.logits_digest(pass.index as u64);
@@ -165,7 +182,8 @@ impl<'a> Recorded<'a> {
                 let Some(&number) = numbers.get(&(pass.index, index)) else { return (0, None) };
                 let content = output.content_digest();
                 if withheld {
-                    self.leaves.insert(number, hash(pass, index, step, content));
+                    let hash = hash(pass, index, step, content);
+                    self.leaves.insert(number, Leaf { hash, content });
                 } else if recorded(number) != Some(content) {
                     let digest = recorded(number);
                     return (0, Some(Expected { row: None, digest, bytes: None }));
@@ -179,7 +197,8 @@ impl<'a> Recorded<'a> {
                     let Some(number) = layout.index(pass.start + row, index) else { continue };
                     let content = sha256(&[bytes]);
                     if withheld {
-                        self.leaves.extend(layout.hash(number, content).map(|leaf| (number, leaf)));
+                        let hash = layout.hash(number, content);
+                        self.leaves.extend(hash.map(|hash| (number, Leaf { hash, content })));
                     } else if recorded(number) != Some(content) {
                         let digest = recorded(number);
                         return (equal, Some(Expected { row: Some(row), digest, bytes: None }));
@@ -191,31 +210,58 @@ impl<'a> Recorded<'a> {
         }
     }
 
-    /// After everything was computed: whether what is withheld has the stated roots.
+    /// After everything was computed: whether what is withheld is what the statement
+    /// commits to, by its root and by the digest of the section.
     ///
     /// # Errors
-    /// A sentence that says which has not.
-    pub(super) fn check_roots(&self) -> Result<(), String> {
+    /// A sentence that says what is not.
+    pub(super) fn check_withheld(&self) -> Result<(), String> {
         let stated = self.transcript.statement().trace.root;
-        self.check_logits_root()?;
-        self.check_root(TRACE_SECTION, stated, roots(self.leaves.values()))
+        self.check_logits()?;
+        let own = || sha256_of(self.leaves.values().map(|leaf| &leaf.content.0[..]));
+        self.check(TRACE_SECTION, stated, self.leaves.values(), &own)
     }
 
-    /// As [`Self::check_roots`], of the logits alone.
-    pub(super) fn check_logits_root(&self) -> Result<(), String> {
-        let stated = Some(self.transcript.statement().logits.root);
-        self.check_root(LOGITS_SECTION, stated, roots(self.rows.values()))
+    /// As [`Self::check_withheld`], of the logits alone.
+    pub(super) fn check_logits(&self) -> Result<(), String> {
+        let logits = &self.transcript.statement().logits;
+        let own = || match logits.mode {
+            LogitsMode::Full => self.values.clone().finish(),
+            LogitsMode::Hash => sha256_of(self.rows.values().map(|leaf| &leaf.content.0[..])),
+        };
+        self.check(LOGITS_SECTION, Some(logits.root), self.rows.values(), &own)
     }
 
-    fn check_root(&self, kind: &str, stated: Option<Digest>, own: Digest) -> Result<(), String> {
-        if !self.transcript.withholds(kind) || stated == Some(own) {
+    fn check<'l>(
+        &self,
+        kind: &str,
+        stated: Option<Digest>,
+        leaves: impl Iterator<Item = &'l Leaf>,
+        contents: &dyn Fn() -> Digest,
+    ) -> Result<(), String> {
+        if !self.transcript.withholds(kind) {
             return Ok(());
         }
-        let stated = stated.map_or("none".into(), |root| root.to_string());
-        Err(format!(
-            "the outputs of section {kind}, which the file withholds, are others than those \
-             computed: root {stated} in the transcript, {own} computed"
-        ))
+        let leaves: Vec<Digest> = leaves.map(|leaf| leaf.hash).collect();
+        let own = merkle::root(&leaves);
+        if stated != Some(own) {
+            let stated = stated.map_or("none".into(), |root| root.to_string());
+            return Err(format!(
+                "the outputs of section {kind}, which the file withholds, are others than those \
+                 computed: root {stated} in the transcript, {own} computed"
+            ));
+        }
+        let sections = &self.transcript.statement().sections;
+        let stated = sections.iter().find(|section| section.kind == kind).map(|own| own.sha256);
+        let own = contents();
+        if stated != Some(own) {
+            let stated = stated.map_or("none".into(), |digest| digest.to_string());
+            return Err(format!(
+                "section {kind}, which the file withholds, has SHA-256 {own} by its root, the \
+                 transcript says {stated}: no such section exists"
+            ));
+        }
+        Ok(())
     }
 
     /// The leaves, if the trace is one of cells.
@@ -231,11 +277,6 @@ impl<'a> Recorded<'a> {
         let kinds = [LOGITS_SECTION, TRACE_SECTION];
         kinds.into_iter().filter(|kind| self.transcript.withholds(kind)).collect()
     }
-}
-
-fn roots<'d>(leaves: impl Iterator<Item = &'d Digest>) -> Digest {
-    let leaves: Vec<Digest> = leaves.copied().collect();
-    merkle::root(&leaves)
 }
 
 fn hash(pass: &Pass, index: usize, step: &Step, content: Digest) -> Digest {

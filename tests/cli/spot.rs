@@ -98,8 +98,14 @@ fn a_challenge_is_for_one_transcript_and_its_own_file() {
         command.arg(&model);
         command
     };
-    let words = ["challenge.json: the challenge is for transcript"];
-    fails(&mut verify("other.cbor", "challenge.json"), 2, &words);
+    let ended = end(&mut verify("other.cbor", "challenge.json"));
+    assert_eq!(ended.exit, 5, "{}", ended.stdout);
+    assert!(ended.stdout.contains("the challenge is for transcript"), "{}", ended.stdout);
+    let open = ["open", "transcript.kept.cbor", "--challenge", "other.json", "--out", "o.cbor"];
+    let challenge = ["challenge", "other.cbor", "--out", "other.json"];
+    assert_eq!(end(&mut home.attest(&challenge)).exit, 0);
+    let words = ["other.json: the challenge is for transcript"];
+    fails(home.attest(&open).args(["--model", text(&model)]), 2, &words);
     let ended = end(&mut verify("transcript.cbor", "challenge.json"));
     assert_eq!(ended.exit, 5, "{}", ended.stdout);
     assert!(ended.stdout.contains("the file has no openings"), "{}", ended.stdout);
@@ -120,7 +126,9 @@ fn a_challenge_is_for_one_transcript_and_its_own_file() {
     let ended = end(&mut verify("opened.cbor", "bad.json"));
     assert_eq!(ended.exit, 5, "{}", ended.stdout);
     assert!(ended.stdout.contains("the openings answer another challenge"), "{}", ended.stdout);
-    fails(&mut verify("-", "challenge.json"), 2, &["not standard input"]);
+    let file = fs::read(home.path("opened.cbor")).unwrap();
+    let ended = end(verify("-", "challenge.json").write_stdin(file));
+    assert_eq!(ended.exit, 6, "through a pipe: {}", ended.stdout);
     let several = ["verify", "opened.cbor", "transcript.cbor", "--challenge", "challenge.json"];
     fails(&mut home.attest(&several), 2, &["--challenge takes one transcript"]);
 }
@@ -136,6 +144,9 @@ fn only_a_trace_of_cells_can_be_challenged_and_only_what_is_kept_opened() {
     let long = ["challenge", "transcript.cbor", "--nonce", &nonce, "--out", "c.json"];
     fails(&mut home.attest(&long), 2, &["a nonce of 65 bytes, at most 64 are read"]);
     fails(&mut home.attest(&["challenge", "transcript.cbor"]), 2, &["challenge.json exists"]);
+    let key = text(&home.config().join("key.pem")).to_owned();
+    let over = ["challenge", "transcript.cbor", "--overwrite", "--out", &key];
+    fails(&mut home.attest(&over), 2, &["key.pem is a private key, which is never written over"]);
     let model = tiny_model();
     for (file, words) in [
         ("transcript.cbor", "transcript.cbor: the transcript has no openings"),
@@ -155,6 +166,21 @@ fn only_a_trace_of_cells_can_be_challenged_and_only_what_is_kept_opened() {
     let words = ["damaged.cbor: the openings do not lead to the trace's root"];
     fails(home.attest(&open).args(["--out", "again.cbor"]), 2, &words);
     assert!(!home.path("again.cbor").exists());
+}
+
+#[test]
+fn a_run_that_cannot_be_written_leaves_the_one_before() {
+    let home = ran();
+    let before =
+        ["transcript.cbor", "transcript.kept.cbor"].map(|name| fs::read(home.path(name)).unwrap());
+    home.write("p.txt", "There she blows");
+    let model = tiny_model();
+    let args = ["run", "--model", text(&model), "--prompt", "p.txt", "--engine", "emulator"];
+    let more = ["--overwrite", "--out", "/dev/full", "--kept", "transcript.kept.cbor"];
+    fails(home.attest(&args).args(more), 2, &["/dev/full is not a plain file"]);
+    let after =
+        ["transcript.cbor", "transcript.kept.cbor"].map(|name| fs::read(home.path(name)).unwrap());
+    assert!(before == after);
 }
 
 #[test]

@@ -1,14 +1,15 @@
 //! What a prover who holds a trusted key changes, and which check notices it.
 
-use attest::num::sha256;
+use attest::num::{Digest, sha256};
 use attest::transcript::cells::Cell;
 use attest::transcript::leaf::logits_root;
-use attest::transcript::opening::Draw;
+use attest::transcript::opening::{Draw, Opening};
+use attest::transcript::statement::TraceMode;
 use attest::transcript::{RefusalClass, Transcript};
 use attest::verify::Verified;
 use attest::verify::report::{Finding, Outcome, Subject, Verdict};
 
-use crate::support::{failures, key};
+use crate::support::{Making, failures, key};
 use crate::{Prover, check, draw, prover};
 
 fn finding(done: &Verified) -> Finding {
@@ -137,6 +138,70 @@ fn changed_openings_are_malformed() {
     let longer = [&file[..], &[0]].concat();
     let refusal = Transcript::parse(longer).unwrap_err().to_string();
     assert!(refusal.contains("1 bytes after the last section"), "{refusal}");
+}
+
+/// Also where nobody asked for them.
+#[test]
+fn whatever_a_verified_file_opens_is_what_the_statement_commits_to() {
+    let prover = prover();
+    let draw = draw(2);
+    for mut file in [prover.opened(&draw), prover.whole()] {
+        let opening = Transcript::parse(file.clone()).unwrap().opening().unwrap().clone();
+        file[opening.contents.start as usize + 1] ^= 1;
+        let expected = "the openings do not lead to the trace's root".to_owned();
+        let found = failures(&check(file, None));
+        assert_eq!(found, [(Subject::Encoding, Verdict::Malformed, expected)]);
+    }
+    for trace in [TraceMode::None, TraceMode::Layers, TraceMode::Steps] {
+        let made = Making { trace, ..Making::default() }.make();
+        let appended = [&Opening::head(None, 3)[..], b"row", &Opening::tail(&[])].concat();
+        let file = [made.seal().as_bytes(), &appended[..]].concat();
+        let refusal = Transcript::parse(file).unwrap_err().to_string();
+        assert!(refusal.ends_with("bytes after the last section"), "{refusal}");
+    }
+}
+
+/// Lengths follow from the draw: nothing is read, or reserved, that is not due.
+#[test]
+fn openings_of_another_length_are_malformed_before_they_are_read() {
+    let prover = prover();
+    let draw = draw(2);
+    let file = prover.opened(&draw);
+    let opening = Transcript::parse(file.clone()).unwrap().opening().unwrap().clone();
+    let (start, end) = (opening.contents.start as usize, opening.contents.end as usize);
+    let alone = prover.alone();
+    let with = |rows: &[u8], nodes: usize| {
+        let nodes = vec![Digest([7; 32]); nodes];
+        let head = Opening::head(Some(&draw), rows.len() as u64);
+        [&alone[..], &head, rows, &Opening::tail(&nodes)].concat()
+    };
+    let nodes = (opening.nodes.end - opening.nodes.start) as usize / 32;
+    for (file, words) in [
+        (with(&file[start..end - 1], nodes), "bytes of rows"),
+        (with(&file[start..], nodes), "bytes of rows"),
+        (with(&file[start..end], nodes - 1), "nodes"),
+        (with(&file[start..end], 1 << 20), "1048576 nodes"),
+    ] {
+        let found = failures(&check(file, Some(&draw)));
+        assert_eq!((found[0].0, found[0].1), (Subject::Encoding, Verdict::Malformed));
+        assert!(found[0].2.contains(words), "{found:?}");
+    }
+}
+
+/// A withheld section has a digest, too, and it must be that of what was computed.
+#[test]
+fn a_false_digest_of_a_withheld_section_is_found() {
+    for section in 0..2 {
+        let mut liar = prover();
+        liar.made.statement.sections[section].sha256 = sha256(&[b"no such section"]);
+        let alone = {
+            let item_0 = attest::transcript::write::item_0(&liar.made.statement, &key()).unwrap();
+            attest::transcript::write::statement_alone(&item_0, 2)
+        };
+        let found = failures(&check(alone, None));
+        assert_eq!((found[0].0, found[0].1), (Subject::Execution, Verdict::Mismatch));
+        assert!(found[0].2.contains("no such section exists"), "{found:?}");
+    }
 }
 
 #[test]

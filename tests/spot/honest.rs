@@ -8,7 +8,11 @@ use attest::transcript::write::{opened, statement_alone};
 use attest::verify::report::{Subject, Verdict};
 
 use crate::support::{Making, assert_verified};
-use crate::{Prover, check, detail, draw, prover};
+use attest::num::Digest;
+use attest::transcript::opening::Challenge;
+use attest::verify::Verified;
+
+use crate::{Prover, check, check_challenge, detail, draw, prover};
 
 #[test]
 fn the_statement_alone_verifies_as_well_as_the_whole() {
@@ -109,6 +113,30 @@ fn nothing_is_decided_without_the_openings_that_were_asked_for() {
         let detail = detail(&done, Subject::Execution);
         assert!(detail.contains(words), "{detail}");
     }
+}
+
+#[test]
+fn a_challenge_for_another_transcript_decides_nothing() {
+    let prover = prover();
+    let draw = draw(3);
+    let challenge = Challenge { transcript: Digest([1; 32]), draw: draw.clone() };
+    let done = check_challenge(prover.opened(&draw), Some(challenge));
+    assert_eq!(done.report.verdict(), Verdict::Incomplete);
+    let detail = detail(&done, Subject::Execution);
+    assert!(detail.contains("the challenge is for transcript 0101"), "{detail}");
+}
+
+/// A spot check computes no trace as a whole: what the statement says of that section
+/// beside its root is the signer's word, and named so.
+#[test]
+fn what_a_spot_check_does_not_compute_is_a_claim() {
+    let prover = prover();
+    let draw = draw(3);
+    let named =
+        |done: &Verified| done.claims.iter().any(|claim| claim.field == "sections.trace.sha256");
+    assert!(named(&check(prover.opened(&draw), Some(&draw))));
+    assert!(!named(&check(prover.whole(), Some(&draw))), "the section is there");
+    assert!(!named(&check(prover.opened(&draw), None)), "everything is computed");
 }
 
 #[test]

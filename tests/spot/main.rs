@@ -17,7 +17,7 @@ use attest::isa::mma::Simd;
 use attest::model::Content;
 use attest::num::{Digest, sha256};
 use attest::transcript::cells::{Cell, Layout, drawn};
-use attest::transcript::opening::{Draw, Opening};
+use attest::transcript::opening::{Challenge, Draw, Opening};
 use attest::transcript::statement::TraceMode;
 use attest::transcript::{Transcript, merkle, write};
 use attest::verify::{Anchor, Request, Verified, verify};
@@ -113,11 +113,20 @@ impl Prover {
 
 /// Verifies a file against a draw, or in full.
 fn check(file: Vec<u8>, draw: Option<&Draw>) -> Verified {
+    // As `attest challenge` writes it of this file.
+    let digest = Transcript::parse(file.clone()).map(|transcript| transcript.digest());
+    let transcript = digest.unwrap_or(Digest([0; 32]));
+    let challenge = draw.cloned().map(|draw| Challenge { transcript, draw });
+    check_challenge(file, challenge)
+}
+
+/// Verifies a file against a challenge, or in full.
+fn check_challenge(file: Vec<u8>, challenge: Option<Challenge>) -> Verified {
     verify(Request {
         file: file.into(),
         anchor: Anchor::Store(&support::trust()),
         nonce: None,
-        draw: draw.cloned(),
+        challenge,
         simd: Simd::detect(),
         open_model: &|_| Content::open(&support::tiny().join("model")),
         progress: &mut |_| {},

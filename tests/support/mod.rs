@@ -225,7 +225,7 @@ pub fn check(file: &[u8], store: &TrustStore, nonce: Option<Vec<u8>>) -> Verifie
         file: file.to_vec().into(),
         anchor: Anchor::Store(store),
         nonce,
-        draw: None,
+        challenge: None,
         simd: Simd::detect(),
         open_model: &|_| Content::open(&tiny().join("model")),
         progress: &mut |_| {},

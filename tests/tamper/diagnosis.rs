@@ -8,10 +8,10 @@ use attest::model::Content;
 use attest::num::{Bf16, F32};
 use attest::plan::{Op, Step};
 use attest::recipe::Recipe;
-use attest::transcript::opening::Draw;
+use attest::transcript::opening::{Challenge, Draw};
 use attest::transcript::statement::{LogitsMode, TraceMode};
 use attest::transcript::tap::RecordTap;
-use attest::transcript::write;
+use attest::transcript::{Transcript, write};
 use attest::verify::report::{Check, Difference, Finding, Outcome, Verdict};
 use attest::verify::{Anchor, Request, verify};
 
@@ -73,7 +73,10 @@ fn find(file: &[u8], draw: Option<Draw>) -> (Finding, Option<usize>) {
         file: file.to_vec().into(),
         anchor: Anchor::Store(&support::trust()),
         nonce: None,
-        draw,
+        challenge: draw.map(|draw| Challenge {
+            transcript: Transcript::parse(file.to_vec()).unwrap().digest(),
+            draw,
+        }),
         simd: Making::default().simd,
         open_model: &|_| Content::open(&tiny().join("model")),
         progress: &mut |_| {},

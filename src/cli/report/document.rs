@@ -4,7 +4,8 @@
 use serde::{Deserialize, Deserializer};
 
 use crate::num::Digest;
-use crate::transcript::opening::Draw;
+use crate::transcript::opening::{Draw, MAX_NONCE_LEN_BYTES};
+use crate::transcript::statement::Statement;
 use crate::verify::report::{Check, Finding, Outcome, Report, SUBJECTS, Subject, Verdict};
 
 /// The report on one transcript.
@@ -104,13 +105,16 @@ impl Document {
                 Some(Digest::from_hex(&hex).ok_or("its transcript is not a SHA-256 in hex")?)
             }
         };
-        let draw = match written.draw {
-            None => None,
-            Some(WrittenDraw { cells, nonce }) => {
-                let nonce = hex::decode(&nonce).map_err(|_| "its nonce is not hex")?;
-                Some(Draw { cells, nonce })
-            }
-        };
+        let draw = written.draw.map(WrittenDraw::read).transpose()?;
+        if written.layers.is_some_and(|layers| !(1..=MOST_LAYERS).contains(&layers)) {
+            return Err(format!("its model has layers below 1 or above {MOST_LAYERS}"));
+        }
+        let partial = |check: &&Check| matches!(check.outcome, Outcome::Partial { .. });
+        let partial: Vec<Subject> =
+            report.checks.iter().filter(partial).map(|check| check.subject).collect();
+        if !(partial.is_empty() || draw.is_some() && partial == [Subject::Coverage]) {
+            return Err("only the coverage of a draw is in part".into());
+        }
         Ok(Self {
             verdict,
             verifier: written.verifier,
@@ -121,6 +125,26 @@ impl Document {
             claims: written.claims,
             checks: report.checks,
         })
+    }
+
+    /// Whether the coverage is that of the draw in this transcript: in part exactly if cells
+    /// were left out.
+    ///
+    /// # Errors
+    /// A sentence that says what it is instead.
+    pub(super) fn require_coverage(&self, statement: &Statement) -> Result<(), String> {
+        let (Some(draw), Some(layers)) = (&self.draw, self.layers) else { return Ok(()) };
+        let positions: u64 = statement.passes.iter().map(|pass| pass.token_count).sum();
+        let all = draw.cells >= positions.saturating_mul(layers as u64);
+        match self.outcome(Subject::Coverage) {
+            Some(Outcome::Passed { .. }) if !all => {
+                Err(format!("{} cells were drawn, which are not all", draw.cells))
+            }
+            Some(Outcome::Partial { .. }) if all => {
+                Err(format!("{} cells were drawn, which are all", draw.cells))
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// How a check ended.
@@ -179,6 +203,21 @@ struct WrittenDraw {
     cells: u64,
     nonce: String,
 }
+
+impl WrittenDraw {
+    fn read(self) -> Result<Draw, String> {
+        let nonce = hex::decode(&self.nonce).ok();
+        let nonce = nonce.filter(|nonce| (1..=MAX_NONCE_LEN_BYTES).contains(&nonce.len()));
+        let nonce = nonce.ok_or("its nonce is not 1 to 64 bytes in hex")?;
+        match self.cells {
+            0 => Err("no cell was drawn".into()),
+            cells => Ok(Draw { cells, nonce }),
+        }
+    }
+}
+
+/// More layers than any model has; a map of more is not drawn.
+const MOST_LAYERS: usize = 4096;
 
 /// A check with the fields of every outcome.
 #[derive(Deserialize)]

@@ -54,7 +54,9 @@ pub(super) fn subject(subject: Subject) -> (&'static str, &'static str) {
             ("environment", "Are the stated GPU, kernels and algorithms ones that were measured?")
         }
         Subject::Prompt => ("prompt", "Does the prompt give the stated tokens?"),
-        Subject::Execution => ("execution", "Is every recorded output what the model computes?"),
+        Subject::Execution => {
+            ("execution", "Is every output that was computed again what was recorded?")
+        }
         Subject::Sampling => ("sampling", "Do the generated tokens follow from the logits?"),
         Subject::Coverage => ("coverage", "How much was compared?"),
     }

@@ -22,6 +22,12 @@ fn a_position_has_three_leaves_a_layer() {
     let expected: Vec<String> =
         (0..2).flat_map(|layer| own.map(|name| format!("layers.{layer}.{name}"))).collect();
     assert_eq!(names, expected);
+    for (within, name) in names.iter().enumerate() {
+        let named = qwen3::row_of_cells(names.len(), within).unwrap();
+        assert_eq!((named.layer, named.name.as_str()), (Some(within / 3), *name));
+    }
+    assert_eq!(qwen3::row_of_cells(7, 0), None);
+    assert_eq!(qwen3::row_of_cells(6, 6), None);
     let kept: Vec<bool> = layout.leaves.iter().map(|leaf| leaf.kept).collect();
     assert_eq!(kept, [true, true, false, true, true, false]);
     assert_eq!(layout.passes, [0, 0, 0, 1, 2]);

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::model::qwen3;
 use crate::num::Digest;
-use crate::transcript::statement::{Statement, TraceMode};
+use crate::transcript::statement::{Pass, Statement, TraceMode};
 use crate::transcript::{LOGITS_SECTION, TRACE_SECTION, Transcript, leaf};
 
 /// Outputs of two transcripts, if they can be compared.
@@ -77,6 +77,8 @@ pub struct TraceComparison {
 pub struct FirstOutput {
     /// Its pass.
     pub pass: u64,
+    /// Its position, in a trace of cells.
+    pub position: Option<u64>,
     /// Index of its step in the plan, where it is known.
     pub step_index: Option<usize>,
     /// Its layer, if it belongs to one and that is known.
@@ -188,15 +190,22 @@ pub(super) fn trace(a: &Transcript, b: &Transcript) -> Outputs<TraceComparison> 
         }
         compared.differing += 1;
         if compared.first.is_none() {
-            compared.first = Some(place(mode, of_pass, index, (a, b)));
+            compared.first = Some(place(own, of_pass, index, (a, b)));
         }
     }
     Outputs::Compared(compared)
 }
 
-/// Leaves of one pass; `None` if passes do not have equally many.
+/// Leaves of one pass, of a trace of cells those of one position; `None` if not all have
+/// equally many.
 fn outputs_of_a_pass(statement: &Statement) -> Option<u64> {
-    let (leaves, passes) = (statement.trace.count, statement.passes.len() as u64);
+    let positions = || statement.passes.iter().map(|pass| pass.token_count).sum();
+    let (leaves, passes): (u64, u64) = match statement.trace.mode {
+        TraceMode::Cells => (statement.trace.count, positions()),
+        TraceMode::None | TraceMode::Layers | TraceMode::Steps => {
+            (statement.trace.count, statement.passes.len() as u64)
+        }
+    };
     (passes > 0 && leaves >= passes && leaves.is_multiple_of(passes)).then(|| leaves / passes)
 }
 
@@ -204,9 +213,10 @@ fn of_passes_alike(a: &Statement, b: &Statement) -> bool {
     outputs_of_a_pass(a) == outputs_of_a_pass(b)
 }
 
-fn place(mode: TraceMode, of_pass: u64, index: u64, (a, b): (Digest, Digest)) -> FirstOutput {
-    let (pass, within) = (index / of_pass, (index % of_pass) as usize);
-    let (step_index, layer, step) = match mode {
+fn place(statement: &Statement, of_pass: u64, index: u64, (a, b): (Digest, Digest)) -> FirstOutput {
+    let (mut pass, within) = (index / of_pass, (index % of_pass) as usize);
+    let mut position = None;
+    let (step_index, layer, step) = match statement.trace.mode {
         TraceMode::Steps => match qwen3::step_of(of_pass as usize, within) {
             Some(step) => (Some(within), step.layer, Some(step.name)),
             None => (Some(within), None, None),
@@ -216,8 +226,16 @@ fn place(mode: TraceMode, of_pass: u64, index: u64, (a, b): (Digest, Digest)) ->
             Some(layer) => (None, Some(layer), None),
             None => (Some(0), None, Some("embed_tokens".to_owned())),
         },
-        // Rows of single positions; how many of a layer, only the plan tells.
-        TraceMode::Cells | TraceMode::None => (None, None, None),
+        TraceMode::Cells => {
+            position = Some(pass);
+            let holds = |own: &Pass| own.start_position + own.token_count > index / of_pass;
+            pass = statement.passes.iter().position(holds).unwrap_or(0) as u64;
+            match qwen3::row_of_cells(of_pass as usize, within) {
+                Some(step) => (None, step.layer, Some(step.name)),
+                None => (None, None, None),
+            }
+        }
+        TraceMode::None => (None, None, None),
     };
-    FirstOutput { pass, step_index, layer, step, a: a.to_string(), b: b.to_string() }
+    FirstOutput { pass, position, step_index, layer, step, a: a.to_string(), b: b.to_string() }
 }

@@ -15,8 +15,8 @@ use super::report::{Outcome, Report, Subject, Verdict};
 use super::sampling::check_chosen;
 use crate::model::Content;
 use crate::transcript::Transcript;
-use crate::transcript::cells::{Cell, Opened, drawn};
-use crate::transcript::opening::Draw;
+use crate::transcript::cells::{Cell, Opened, OpeningError, drawn};
+use crate::transcript::opening::Challenge;
 
 use cells::{Checked, Spots};
 
@@ -28,9 +28,9 @@ pub(super) fn check(
     model: &Content,
     mut work: Work<'_>,
     how: How<'_>,
-    draw: &Draw,
+    challenge: &Challenge,
 ) {
-    let (cells, opened) = match openings(transcript, &work, draw) {
+    let (cells, opened) = match openings(transcript, &work, challenge) {
         Ok(found) => found,
         Err(NotOpen::Undecided(reason)) => {
             report.undecided(Subject::Execution, reason);
@@ -61,7 +61,7 @@ pub(super) fn check(
         }
         Ok(Checked::Equal { chosen }) => check_chosen(statement, Some(&chosen)),
     };
-    if let Err(differs) = work.recorded.check_logits_root() {
+    if let Err(differs) = work.recorded.check_logits() {
         let detail = match chosen {
             Ok(()) => differs,
             Err(token) => format!("{differs}; {token}"),
@@ -99,27 +99,63 @@ enum NotOpen {
     Malformed(String),
 }
 
-/// The cells of the draw, and their openings if they lead to the trace's root.
+impl From<OpeningError> for NotOpen {
+    fn from(error: OpeningError) -> Self {
+        match error {
+            OpeningError::None => {
+                Self::Undecided("the file has no openings: ask the prover for them".into())
+            }
+            OpeningError::Wrong { reason } => Self::Malformed(reason),
+            OpeningError::Unreadable(error) => Self::Undecided(error.to_string()),
+        }
+    }
+}
+
+/// The cells of the challenge, and their openings if they lead to the trace's root.
 fn openings(
     transcript: &Transcript,
     work: &Work<'_>,
-    draw: &Draw,
+    challenge: &Challenge,
 ) -> Result<(BTreeSet<Cell>, Opened), NotOpen> {
-    let undecided = |reason: &str| NotOpen::Undecided(reason.into());
+    let undecided = |reason: String| NotOpen::Undecided(reason);
+    let digest = transcript.digest();
+    if challenge.transcript != digest {
+        let other = challenge.transcript;
+        return Err(undecided(format!("the challenge is for transcript {other}, not this one")));
+    }
     let layout = work.recorded.cells().ok_or_else(|| {
-        undecided("the trace is not of cells (--trace cells), so single cells cannot be checked")
+        let traced = "the trace is not of cells (--trace cells)";
+        undecided(format!("{traced}, so single cells cannot be checked"))
     })?;
-    let opening = transcript
-        .opening()
-        .ok_or_else(|| undecided("the file has no openings: ask the prover for them"))?;
-    let cells = drawn(transcript.digest(), draw, layout.positions, layout.layers);
-    let needed = match &opening.draw {
-        None => vec![true; layout.count() as usize],
-        Some(answered) if answered == draw => layout.needed(&cells),
-        Some(_) => return Err(undecided("the openings answer another challenge")),
+    // Whatever the file opens must be what the statement commits to.
+    let opened = Opened::check_all(transcript, layout)?;
+    let draw = &challenge.draw;
+    match transcript.opening().and_then(|opening| opening.draw.as_ref()) {
+        None => {}
+        Some(answered) if answered == draw => {}
+        Some(_) => return Err(undecided("the openings answer another challenge".into())),
+    }
+    Ok((drawn(digest, draw, layout.positions, layout.layers), opened))
+}
+
+/// Checks what a file opens although nothing is asked of it: a file that is verified has
+/// nothing in it that the statement does not commit to.
+pub(super) fn check_openings(
+    report: &mut Report,
+    transcript: &Transcript,
+    work: &Work<'_>,
+) -> bool {
+    let (Some(layout), Some(_)) = (work.recorded.cells(), transcript.opening()) else {
+        return true;
     };
-    let opened = Opened::check(transcript, layout, &needed).map_err(NotOpen::Malformed)?;
-    Ok((cells, opened))
+    match Opened::check_all(transcript, layout).map_err(NotOpen::from) {
+        Ok(_) => return true,
+        Err(NotOpen::Undecided(reason)) => report.undecided(Subject::Encoding, reason),
+        Err(NotOpen::Malformed(reason)) => {
+            report.fail(Subject::Encoding, Verdict::Malformed, reason);
+        }
+    }
+    false
 }
 
 fn coverage(cells: u64, of: u64, tokens: usize) -> Outcome {

@@ -17,7 +17,9 @@ pub(super) fn table(cells: u64, of: u64) -> String {
 /// `1 − (1 − f)^cells` in percent, rounded down to a tenth.
 fn percent(f: f64, cells: u64) -> String {
     let missed = power(1.0 - f, cells);
-    format!("{:.1}%", ((1.0 - missed) * 1000.0).floor() / 10.0)
+    // Never certain, however close: what is lost in the last place must not be claimed.
+    let noticed = ((1.0 - missed) * 1000.0).floor().min(999.0);
+    format!("{:.1}%", noticed / 10.0)
 }
 
 /// `base^exponent` by squaring: products alone, so that every machine prints the same.
@@ -44,6 +46,8 @@ mod tests {
             (0.01, 299, "95.0%", "1 − 0.99^299 = 0.95046"),
             (0.001, 2995, "95.0%", "1 − 0.999^2995 = 0.95004"),
             (0.1, 300, "99.9%", "rounded down: never 100%"),
+            (0.1, 400, "99.9%", "where the remainder is below the last place, too"),
+            (0.5, u64::MAX, "99.9%", "whatever is drawn"),
             (1.0 / 36_000.0, 300, "0.8%", "one cell of 1,000 positions and 36 layers"),
             (0.5, 1, "50.0%", "one draw"),
         ];
