@@ -10,6 +10,8 @@ mod catalog;
 #[path = "../support/command.rs"]
 mod command;
 mod commands;
+mod countersign;
+mod custody;
 mod diff;
 mod dry_run;
 #[path = "../support/folder.rs"]
