@@ -218,6 +218,14 @@ fn nothing_is_appended_to_what_is_broken_or_would_break() {
         assert!(!home.path("log").exists(), "{words}");
     }
     let trusted = ["--trust", "a.toml"];
+    let not = ["the new entry would not be trusted"];
+    fails(&mut appending(&home, "3.pem", "received", &trusted), 3, &not);
+    fails(
+        appending(&home, "1.pem", "verified", &trusted).args(["--report", "r.json"]),
+        3,
+        &["trusted as prover, not as auditor"],
+    );
+    assert!(!home.path("log").exists(), "nor does a key that nobody trusts begin one");
     filled(&home);
     let log = fs::read(home.path("log")).unwrap();
     let unchanged = |bytes: &[u8], key: &str, options: &[&str], exit: i32, words: &str| {
@@ -225,7 +233,7 @@ fn nothing_is_appended_to_what_is_broken_or_would_break() {
         fails(&mut appending(&home, key, "received", options), exit, &[words]);
         assert_eq!(fs::read(home.path("log")).unwrap(), bytes, "{words}");
     };
-    unchanged(&log, "3.pem", &trusted, 3, "the new entry would not be trusted");
+    unchanged(&log, "3.pem", &trusted, 3, not[0]);
     unchanged(&log[..log.len() - 1], "2.pem", &[], 4, "entry 4, which starts at byte");
     let mut flipped = log.clone();
     *flipped.last_mut().unwrap() ^= 1;

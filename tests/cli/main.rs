@@ -17,6 +17,7 @@ mod dry_run;
 #[path = "../support/folder.rs"]
 mod folder;
 mod keys;
+mod policy;
 mod prompts;
 mod readme;
 mod refusals;

@@ -101,7 +101,9 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
         tables: tables::digest(),
     };
     // Before there is a log: a mistake on the command line begins none.
-    draft(&Log::default()).check().map_err(|rule| Failure::new(Exit::Usage, rule))?;
+    let alone = draft(&Log::default());
+    alone.check().map_err(|rule| Failure::new(Exit::Usage, rule))?;
+    require_trusted(store.as_ref(), &key, &alone)?;
     let (entry, head) = append(&args.log, &key, store.as_ref(), draft)?;
     let id = key.public().id();
     let json = json!({
@@ -151,10 +153,8 @@ fn append(
     })?;
     if let Some(store) = store {
         authenticate(path, &log, store)?;
-        store.may_log(&key.public(), &entry).map_err(|why| {
-            Failure::new(Exit::Untrusted, format!("the new entry would not be trusted: {why}"))
-        })?;
     }
+    require_trusted(store, key, &entry)?;
     let bytes = entry.seal(key);
     write(&mut file, &bytes, before.len() as u64).map_err(failed)?;
     if is_new {
@@ -163,6 +163,19 @@ fn append(
         let _ = File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
     }
     Ok((entry, sha256(&[&bytes])))
+}
+
+/// Requires that an entry will be trusted, if that can be said.
+fn require_trusted(
+    store: Option<&TrustStore>,
+    key: &PrivateKey,
+    entry: &Entry,
+) -> Result<(), Failure> {
+    let Some(store) = store else { return Ok(()) };
+    let judged = store.may_log(&key.public(), entry).map_err(|why| {
+        Failure::new(Exit::Untrusted, format!("the new entry would not be trusted: {why}"))
+    });
+    judged.map(|_| ())
 }
 
 /// Requires that the entries that name this key are signed by it.
