@@ -1,4 +1,4 @@
-//! The published JSON schemas: what the program prints and carries fits them, and
+//! The published schemas: what the program prints and carries fits them, and
 //! what was tampered with does not.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // a test: a panic is its report
@@ -10,12 +10,16 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use attest::num::Digest;
 use attest::transcript::Transcript;
-use attest::transcript::statement::{LogitsMode, TraceMode};
+use attest::transcript::countersignature::Countersignature;
+use attest::transcript::custody::{Action, Entry};
+use attest::transcript::signed::{FormVersion, StatedVerdict};
+use attest::transcript::statement::{LogitsMode, Tool, TraceMode};
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-use support::{Made, Making, other_key, tiny, trust_text};
+use support::{Made, Making, key, other_key, tiny, trust_text};
 
 fn schema(name: &str) -> Validator {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas").join(name);
@@ -159,4 +163,57 @@ fn every_catalogue_fits_the_schema_of_its_form() {
         value["more"] = json!(1);
         assert!(!schema.is_valid(&value), "{id}: the schema accepts another field");
     }
+}
+
+#[test]
+fn counter_signatures_and_custody_entries_fit_their_schema() {
+    let tool = || Tool { name: "attest".into(), version: "0.1.0".into() };
+    let countersignature = |verdict| Countersignature {
+        version: FormVersion,
+        transcript: Digest([1; 32]),
+        verdict,
+        report: Digest([2; 32]),
+        time: 1_796_045_700,
+        tool: tool(),
+    };
+    let entry = |action, report: Option<StatedVerdict>, note: Option<&str>| Entry {
+        version: FormVersion,
+        number: 1 + note.map_or(0, |_| 1),
+        previous: note.map(|_| Digest([3; 32])),
+        time: 1_796_045_700,
+        action,
+        transcript: Digest([1; 32]),
+        verdict: report,
+        report: report.map(|_| Digest([2; 32])),
+        note: note.map(Into::into),
+        tool: tool(),
+        tables: Digest([4; 32]),
+    };
+    use StatedVerdict::{Incomplete, Malformed, Mismatch, Partial, Untrusted, Verified};
+    for verdict in [Verified, Mismatch, Untrusted, Malformed, Incomplete, Partial] {
+        assert!(fits("countersignature-envelope", &countersignature(verdict).seal(&key())));
+        let logged = entry(Action::Verified, Some(verdict), None);
+        assert!(fits("entry-envelope", &logged.seal(&key())), "{verdict:?}");
+    }
+    for action in [Action::Received, Action::Countersigned, Action::HandedOver, Action::Note] {
+        let logged = entry(action, None, Some("a note"));
+        assert!(fits("entry-envelope", &logged.seal(&key())), "{action:?}");
+    }
+    // Neither is the other, nor a transcript's.
+    let sealed = countersignature(Verified).seal(&key());
+    let logged = entry(Action::Note, None, Some("a note")).seal(&key());
+    assert!(!fits("entry-envelope", &sealed) && !fits("countersignature-envelope", &logged));
+    let transcript = Making::default().make().seal();
+    assert!(!fits("entry-envelope", transcript.item_0()));
+    assert!(!fits("countersignature-envelope", transcript.item_0()));
+    // A word that is none, in a payload of the right length.
+    let mut other = sealed.clone();
+    let at = other.windows(8).position(|found| found == b"VERIFIED").unwrap();
+    other[at] = b'v';
+    assert!(!fits("countersignature-envelope", &other));
+}
+
+fn fits(rule: &str, bytes: &[u8]) -> bool {
+    let schema = format!("start = {rule}\n{}", include_str!("../schemas/custody.cddl"));
+    cddl::validate_cbor_from_slice(&schema, bytes, None).is_ok()
 }

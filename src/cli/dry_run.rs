@@ -19,7 +19,7 @@ use crate::verify::{Anchor, Input};
 
 /// Does the cheap checks, adds up, calibrates and prints. Nothing is verified.
 pub(super) fn run(args: &Args, file: Input, anchor: Anchor<'_>, output: &Output) -> CommandResult {
-    let has_store = matches!(anchor, Anchor::Store(_));
+    let has_store = matches!(anchor, Anchor::Store(_) | Anchor::Countersigned(..));
     let foreseen = forecast(Request {
         file,
         anchor,

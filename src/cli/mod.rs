@@ -7,6 +7,8 @@ mod bench;
 mod catalog;
 mod challenge;
 mod conformance;
+mod countersign;
+mod custody;
 mod diff;
 mod digests;
 mod doctor;
@@ -80,6 +82,10 @@ enum Command {
     Verify(verify::Args),
     /// Make the page that an auditor files, from a transcript and the report on it.
     Report(report::Args),
+    /// Sign as an auditor what a report says of a transcript, or check such signatures.
+    Countersign(countersign::Args),
+    /// Keep a log of who did what with transcripts.
+    Custody(custody::Args),
     /// Print what a transcript states, without checking it.
     Inspect(inspect::Args),
     /// Compare what two transcripts state, claim by claim; needs no model and checks nothing.
@@ -126,6 +132,8 @@ pub fn main() -> ExitCode {
         Command::Open(args) => open::run(args, &output),
         Command::Verify(args) => verify::run(args, &output),
         Command::Report(args) => report::run(args, &output),
+        Command::Countersign(args) => countersign::run(args, &output),
+        Command::Custody(args) => custody::run(args, &output),
         Command::Inspect(args) => inspect::run(args, &output),
         Command::Diff(args) => diff::run(args, &output),
         Command::Plan(args) => plan::run(args, &output),
@@ -153,7 +161,8 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0   done, or VERIFIED
   1   MISMATCH: an authentic transcript whose re-execution differs; vectors, the two
-      transcripts of diff, or the two runs of run --selfcheck, that differ
+      transcripts of diff, or the two runs of run --selfcheck, that differ; a custody
+      log without the head asked for
   2   usage: the command line, or a file named on it, cannot be used
   3   UNTRUSTED: signature bad, key not trusted, or no trust file
   4   MALFORMED: not a valid transcript or model file

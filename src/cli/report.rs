@@ -5,6 +5,7 @@ mod difference;
 mod document;
 mod page;
 mod plot;
+mod reported;
 mod seal;
 mod words;
 
@@ -25,6 +26,7 @@ use crate::transcript::Transcript;
 use crate::transcript::statement::ModelManifest;
 use crate::verify::trust::{self, Distrust, Role};
 use document::Document;
+pub(super) use reported::Reported;
 use seal::Seal;
 
 /// Arguments of `attest report`.

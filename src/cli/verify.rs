@@ -13,7 +13,7 @@ use super::digests::Remembered;
 use super::error::Failure;
 use super::output::{Output, plain};
 use super::progress::Status;
-use super::{CommandResult, Exit, challenge, dry_run, file, paths};
+use super::{CommandResult, Exit, challenge, countersign, dry_run, file, paths};
 use crate::isa::mma::Simd;
 use crate::model::locate::Places;
 use crate::model::{Content, ModelError};
@@ -23,6 +23,7 @@ use crate::transcript::opening::Challenge;
 use crate::transcript::statement::Artifact;
 use crate::transcript::statement::ModelManifest;
 use crate::verify::report::{Check, Outcome, Report, Subject, Verdict};
+use crate::verify::trust::countersigned::Given;
 use crate::verify::trust::{TrustStore, rfc3339};
 use crate::verify::{Anchor, Claim, Input, Request, Verified, verify};
 
@@ -49,6 +50,10 @@ pub(super) struct Args {
     /// challenge asks for all cells.
     #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
     challenge: Option<PathBuf>,
+    /// A counter-signature on the transcript, for the `[policy]` of the trust file or to be
+    /// named in the report; may be given again.
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure_accept_any_key")]
+    countersignature: Vec<PathBuf>,
     /// Skip signature and trust, for demonstrations; the verdict is UNTRUSTED at best.
     #[arg(long, conflicts_with = "trust")]
     insecure_accept_any_key: bool,
@@ -107,6 +112,7 @@ struct Checker<'a> {
     args: &'a Args,
     output: &'a Output,
     trust: Option<Trust>,
+    countersignatures: Vec<Given>,
     remembered: Remembered,
 }
 
@@ -126,14 +132,15 @@ impl<'a> Checker<'a> {
         if args.insecure_accept_any_key {
             output.note("warning: any key is accepted; this shows nothing about who signed");
         }
+        let countersignatures = countersign::given(&args.countersignature)?;
         // A dry run hashes nothing.
         let remembered = Remembered::open(args.trust_cache, output);
-        Ok(Self { args, output, trust, remembered })
+        Ok(Self { args, output, trust, countersignatures, remembered })
     }
 
     fn anchor(&self) -> Anchor<'_> {
         match &self.trust {
-            Some(trust) => Anchor::Store(&trust.store),
+            Some(trust) => Anchor::Countersigned(&trust.store, &self.countersignatures),
             None if self.args.insecure_accept_any_key => Anchor::Anyone,
             None => Anchor::Nothing,
         }

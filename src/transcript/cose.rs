@@ -1,5 +1,6 @@
 //! Item 0: a COSE_Sign1 (RFC 9052) over the statement, in exactly one form. An
-//! auditor's signature over a report has the same form, with a context of its own.
+//! auditor's signature over a report, a counter-signature and an entry of a custody log
+//! have the same form, each with a context of its own.
 //!
 //! coset parses leniently and signs what it received; every rule below closes a
 //! gap between "valid COSE" and "the one form of this format": tag 18, a
@@ -29,6 +30,7 @@ pub struct Form {
     context: &'static [u8],
     content_type: &'static str,
     other_type: &'static str,
+    untagged: &'static str,
 }
 
 /// Of a transcript; the payload is its statement.
@@ -36,6 +38,7 @@ pub const STATEMENT: Form = Form {
     context: SIGNING_CONTEXT,
     content_type: CONTENT_TYPE,
     other_type: "the content type must be application/attest-statement+cbor",
+    untagged: "not a transcript: it must start with tag 18 (COSE_Sign1)",
 };
 
 /// Of an auditor's signature over a report; the payload is the SHA-256 of the report.
@@ -43,6 +46,23 @@ pub const REPORT: Form = Form {
     context: b"attest report v1",
     content_type: "application/attest-report-sha256",
     other_type: "the content type must be application/attest-report-sha256",
+    untagged: "not a signature: it must start with tag 18 (COSE_Sign1)",
+};
+
+/// Of an auditor's counter-signature; the payload is [`super::countersignature`]'s.
+pub const COUNTERSIGNATURE: Form = Form {
+    context: b"attest countersignature v1",
+    content_type: "application/attest-countersignature+cbor",
+    other_type: "the content type must be application/attest-countersignature+cbor",
+    untagged: "not a counter-signature: it must start with tag 18 (COSE_Sign1)",
+};
+
+/// Of an entry of a custody log; the payload is [`super::custody`]'s.
+pub const CUSTODY: Form = Form {
+    context: b"attest custody entry v1",
+    content_type: "application/attest-custody-entry+cbor",
+    other_type: "the content type must be application/attest-custody-entry+cbor",
+    untagged: "not a custody entry: it must start with tag 18 (COSE_Sign1)",
 };
 
 /// A parsed envelope. Its signature is *not* checked yet.
@@ -95,7 +115,7 @@ impl Envelope {
             return refuse(0, "tag 18 (COSE_Sign1) is required");
         }
         if first(0).is_some_and(|byte| byte != TAG_18) {
-            return refuse(0, "not a transcript: it must start with tag 18 (COSE_Sign1)");
+            return refuse(0, form.untagged);
         }
         if first(1).is_some_and(|byte| byte != ARRAY_OF_FOUR) {
             return refuse(1, "an array of four is required");

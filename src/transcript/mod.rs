@@ -7,6 +7,8 @@
 pub mod capture;
 pub mod cells;
 pub mod cose;
+pub mod countersignature;
+pub mod custody;
 pub mod diff;
 mod error;
 pub mod key;
@@ -16,6 +18,7 @@ pub mod multiproof;
 pub mod opening;
 mod read;
 pub mod record;
+pub mod signed;
 mod source;
 mod spool;
 pub mod statement;

@@ -46,7 +46,7 @@ pub(super) fn admit(
         return Err(refused(report, Some(transcript)));
     }
     let claims = match anchor {
-        Anchor::Store(_) => claims::claims(statement),
+        Anchor::Store(_) | Anchor::Countersigned(..) => claims::claims(statement),
         // Nobody's word.
         Anchor::Anyone | Anchor::Nothing => Vec::new(),
     };
@@ -90,8 +90,9 @@ fn check_freshness(report: &mut Report, statement: &Statement, wanted: Option<&[
 /// Returns whether what follows is worth executing.
 fn check_signer(report: &mut Report, transcript: &Transcript, anchor: &Anchor<'_>) -> bool {
     let key_id = transcript.key_id();
-    let store = match anchor {
-        Anchor::Store(store) => store,
+    let (store, countersignatures) = match *anchor {
+        Anchor::Store(store) => (store, &[][..]),
+        Anchor::Countersigned(store, files) => (store, files),
         Anchor::Nothing => {
             let reason = "no trust file was given";
             report.undecided(Subject::Signature, format!("{reason}: key {key_id} is not known"));
@@ -108,8 +109,14 @@ fn check_signer(report: &mut Report, transcript: &Transcript, anchor: &Anchor<'_
     match store.authenticate(transcript) {
         Ok(key) => {
             report.pass(Subject::Signature, format!("Ed25519, key {key_id}"));
-            report.pass(Subject::Trust, format!("{:?} may sign as prover", key.name));
-            return true;
+            let signer = format!("{:?} may sign as prover", key.name);
+            match store.check_policy(transcript, countersignatures) {
+                Ok(more) => {
+                    report.pass(Subject::Trust, signer + &more);
+                    return true;
+                }
+                Err(why) => report.fail(Subject::Trust, Verdict::Untrusted, signer + &why),
+            }
         }
         Err(reason @ Distrust::BadSignature { .. }) => {
             report.fail(Subject::Signature, Verdict::Untrusted, reason.to_string());

@@ -15,6 +15,7 @@ mod recorded;
 pub mod report;
 mod sampling;
 mod spot;
+pub mod tables;
 pub mod trust;
 
 use std::fs::File;
@@ -37,12 +38,15 @@ use recorded::Recorded;
 use report::{Report, Subject, Verdict};
 use sampling::{check_choices, check_rule};
 use trust::TrustStore;
+use trust::countersigned::Given;
 
 /// Whose signature counts.
 #[derive(Clone, Copy, Debug)]
 pub enum Anchor<'a> {
     /// The keys of a trust store.
     Store(&'a TrustStore),
+    /// The same, and counter-signatures that are judged by them.
+    Countersigned(&'a TrustStore, &'a [Given]),
     /// Anybody's: signature and trust are skipped and the verdict is UNTRUSTED at
     /// best.
     Anyone,

@@ -10,11 +10,14 @@ mod catalog;
 #[path = "../support/command.rs"]
 mod command;
 mod commands;
+mod countersign;
+mod custody;
 mod diff;
 mod dry_run;
 #[path = "../support/folder.rs"]
 mod folder;
 mod keys;
+mod policy;
 mod prompts;
 mod readme;
 mod refusals;

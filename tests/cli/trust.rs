@@ -153,7 +153,7 @@ fn show_says_who_may_sign_what_and_whether_now() {
         "\"test\"",
         "as prover: transcripts, of every model",
         "from 2026-11-30T00:00:00Z, before 2026-12-01T00:00:00Z",
-        "as auditor: reports on transcripts, of a, b",
+        "as auditor: reports on transcripts and counter-signatures, of a, b",
         "from any time, before 2020-01-01T00:00:00Z",
         "expired, at ",
         "not yet valid, at ",

@@ -32,6 +32,10 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     let entries = if keys.len() == 1 { "entry" } else { "entries" };
     let mut text =
         format!("{} (SHA-256 {}): {} {entries}\n", plain(&path), trust.digest, keys.len());
+    let auditors = trust.store.policy().auditors;
+    if auditors > 0 {
+        let _ = writeln!(text, "policy: counter-signatures demanded: {auditors}");
+    }
     let mut list = Vec::with_capacity(keys.len());
     for entry in keys {
         let standing = trust.store.standing(entry, now);
@@ -39,7 +43,8 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
         list.push(value(entry, standing));
     }
     let json = json!({
-        "trust_file": path, "trust_file_sha256": trust.digest.to_string(), "at": at, "keys": list,
+        "trust_file": path, "trust_file_sha256": trust.digest.to_string(), "at": at,
+        "policy": { "auditors": auditors }, "keys": list,
     });
     output.result(&json, &text);
     Ok(Exit::Success)
@@ -54,7 +59,7 @@ fn lines(entry: &TrustedKey, standing: Standing, at: &str) -> String {
     line("key", &format!("{}, id {}", entry.key.to_hex(), entry.key.id()));
     let signs = match entry.role {
         Role::Prover => "transcripts",
-        Role::Auditor => "reports on transcripts",
+        Role::Auditor => "reports on transcripts and counter-signatures",
         Role::Publisher => "models",
     };
     let of = match &entry.models {

@@ -5,11 +5,16 @@
 //! valid under the key of the entry.
 
 pub mod allowed_signers;
+pub mod countersigned;
+pub mod custody;
 mod entry;
+mod party;
+mod policy;
 mod refusal;
 mod standing;
 mod time;
 
+pub use policy::Policy;
 pub use refusal::{Distrust, TrustError};
 pub use standing::Standing;
 pub use time::{rfc3339, unix_time};
@@ -93,6 +98,7 @@ pub struct TrustedKey {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustStore {
     keys: Vec<TrustedKey>,
+    policy: Policy,
 }
 
 /// What a signer claims, as far as trust depends on it.
@@ -120,13 +126,20 @@ impl TrustStore {
             let line = before.map_or(0, |before| before.matches('\n').count()) + 1;
             TrustError::Form { line, reason: error.message().into() }
         })?;
-        let keys = file.key.into_iter().map(TrustedKey::from_entry).collect::<Result<_, _>>()?;
-        Ok(Self { keys })
+        let keys = file.key.into_iter().map(TrustedKey::from_entry);
+        let keys = keys.collect::<Result<Vec<_>, _>>()?;
+        let policy = Policy::from_entry(file.policy, &keys)?;
+        Ok(Self { keys, policy })
     }
 
     /// All entries, in file order.
     pub fn keys(&self) -> &[TrustedKey] {
         &self.keys
+    }
+
+    /// What the verifier demands beyond a trusted signer.
+    pub fn policy(&self) -> Policy {
+        self.policy
     }
 
     /// Finds who signed a transcript and whether they may: signature first, then
@@ -172,6 +185,15 @@ impl TrustStore {
     /// # Errors
     /// [`Distrust`]; with several entries, the reason of the last one.
     pub fn judge(&self, key: &PublicKey, claim: &Claim) -> Result<&TrustedKey, Distrust> {
+        self.allowing(key, |entry| entry.allows(claim))
+    }
+
+    /// The first entry of a key that allows something, if none is revoked.
+    fn allowing(
+        &self,
+        key: &PublicKey,
+        allows: impl Fn(&TrustedKey) -> Result<(), Distrust>,
+    ) -> Result<&TrustedKey, Distrust> {
         let entries = || self.keys.iter().filter(|entry| entry.key == *key);
         for entry in entries() {
             if let Some(revocation) = &entry.revocation {
@@ -184,7 +206,7 @@ impl TrustStore {
         }
         let mut reason = Distrust::UnknownKey { id: key.id() };
         for entry in entries() {
-            match entry.allows(claim) {
+            match allows(entry) {
                 Ok(()) => return Ok(entry),
                 Err(refusal) => reason = refusal,
             }
@@ -195,18 +217,9 @@ impl TrustStore {
 
 impl TrustedKey {
     fn allows(&self, claim: &Claim) -> Result<(), Distrust> {
+        self.has_role(claim.role)?;
+        self.is_in_window(claim.time)?;
         let name = self.name.clone();
-        if self.role != claim.role {
-            let (found, expected) = (self.role.word(), claim.role.word());
-            return Err(Distrust::WrongRole { name, found, expected });
-        }
-        let early = self.valid_from.filter(|&from| claim.time < from);
-        let late = self.valid_until.filter(|&until| claim.time >= until);
-        let crossed = early.map(|limit| ("before the window", limit));
-        if let Some((side, limit)) = crossed.or(late.map(|limit| ("after the window", limit))) {
-            let (claimed, limit) = (time::rfc3339(claim.time), time::rfc3339(limit));
-            return Err(Distrust::OutOfWindow { name, claimed, side, limit });
-        }
         let covered = match &self.models {
             Models::Any => true,
             Models::Listed(models) => {
@@ -220,6 +233,27 @@ impl TrustedKey {
         }
         Ok(())
     }
+
+    fn has_role(&self, role: Role) -> Result<(), Distrust> {
+        if self.role == role {
+            return Ok(());
+        }
+        let (found, expected) = (self.role.word(), role.word());
+        Err(Distrust::WrongRole { name: self.name.clone(), found, expected })
+    }
+
+    fn is_in_window(&self, claimed: u64) -> Result<(), Distrust> {
+        let early = self.valid_from.filter(|&from| claimed < from);
+        let late = self.valid_until.filter(|&until| claimed >= until);
+        let crossed = early.map(|limit| ("before the window", limit));
+        match crossed.or(late.map(|limit| ("after the window", limit))) {
+            None => Ok(()),
+            Some((side, limit)) => {
+                let (claimed, limit) = (time::rfc3339(claimed), time::rfc3339(limit));
+                Err(Distrust::OutOfWindow { name: self.name.clone(), claimed, side, limit })
+            }
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -227,6 +261,7 @@ impl TrustedKey {
 struct TrustFile {
     #[serde(default)]
     key: Vec<Entry>,
+    policy: Option<policy::Entry>,
 }
 
 #[cfg(test)]

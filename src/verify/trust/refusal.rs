@@ -33,6 +33,17 @@ pub enum TrustError {
         /// Why.
         reason: &'static str,
     },
+    /// A policy that the file's keys can never meet, or that demands nothing.
+    #[error(
+        "trust file: policy: auditors = {demanded} must be at least 1 and at most {listed}, as many \
+         as the file lists (one key or one name is one auditor)"
+    )]
+    Policy {
+        /// How many the policy demands.
+        demanded: usize,
+        /// How many there are.
+        listed: usize,
+    },
 }
 
 /// Why a signer is not trusted.
