@@ -14,7 +14,8 @@
 //!
 //! Each module uses those above it in this table only. [`conformance`] runs vector
 //! files against the instruction layer, [`mod@bench`] measures speed, [`data`] embeds
-//! kernels and catalogues, [`cli`] is the command line.
+//! kernels and catalogues, [`interop`] puts transcripts into the envelopes of other tools,
+//! [`cli`] is the command line.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -45,6 +46,7 @@ pub mod cli;
 pub mod conformance;
 pub mod data;
 pub mod engine;
+pub mod interop;
 pub mod isa;
 pub mod model;
 pub mod num;

@@ -14,6 +14,7 @@ mod digests;
 mod doctor;
 mod dry_run;
 mod error;
+mod export;
 mod fault;
 mod file;
 #[cfg(feature = "cuda")]
@@ -90,6 +91,8 @@ enum Command {
     Inspect(inspect::Args),
     /// Compare what two transcripts state, claim by claim; needs no model and checks nothing.
     Diff(diff::Args),
+    /// Copy a transcript's claims into a signed envelope that other tools read, or check one.
+    Export(export::Args),
     /// Print the plan of a forward pass: every step and its recipe.
     Plan(plan::Args),
     /// Make a model folder.
@@ -136,6 +139,7 @@ pub fn main() -> ExitCode {
         Command::Custody(args) => custody::run(args, &output),
         Command::Inspect(args) => inspect::run(args, &output),
         Command::Diff(args) => diff::run(args, &output),
+        Command::Export(args) => export::run(args, &output),
         Command::Plan(args) => plan::run(args, &output),
         Command::Model(args) => model::run(args, &output),
         Command::Catalog(args) => catalog::run(args, &output),

@@ -1,5 +1,6 @@
 //! `attest model`: folders of models.
 
+mod digest;
 mod pending;
 mod synth;
 
@@ -17,6 +18,9 @@ pub(super) struct Args {
 
 #[derive(Subcommand, Debug)]
 enum Action {
+    /// Print the digests that identify a model folder: the OpenSSF Model Signing root and
+    /// the manifest's.
+    Digest(digest::Args),
     /// Write a stand-in checkpoint of a published shape, made from a seed.
     Synth(synth::Args),
 }
@@ -24,6 +28,7 @@ enum Action {
 /// Does what is asked.
 pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     match &args.action {
+        Action::Digest(args) => digest::run(args, output),
         Action::Synth(args) => synth::run(args, output),
     }
 }

@@ -321,7 +321,7 @@ fn prompt_tokens(
     }
 }
 
-fn signing_key(
+pub(super) fn signing_key(
     named: Option<&Path>,
     passphrase: &Source,
     output: &Output,

@@ -25,7 +25,7 @@ pub(super) fn object(file: &str, bytes: &[u8]) -> Result<Map<String, Value>, Mod
 ///
 /// # Errors
 /// What is wrong, with line and column.
-pub(super) fn refuse_repeated_keys(bytes: &[u8]) -> Result<(), String> {
+pub(crate) fn refuse_repeated_keys(bytes: &[u8]) -> Result<(), String> {
     let mut parser = serde_json::Deserializer::from_slice(bytes);
     UniqueKeys.deserialize(&mut parser).and_then(|()| parser.end()).map_err(|e| e.to_string())
 }

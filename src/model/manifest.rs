@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::files::{Folder, ModelFile};
 use super::weights::content_digest;
 use super::{DigestCache, ModelError};
-use crate::num::{Digest, sha256, sha256_of};
+use crate::num::{Digest, sha256_of};
 
 /// The files that define a model, by path in code-point order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -127,18 +127,44 @@ fn digest(
 /// [`ModelError`] naming the entry that cannot be read, or is a folder that is
 /// a link.
 pub fn oms_root(folder: &Path, ignored: &[&str], known: &Manifest) -> Result<Digest, ModelError> {
+    Ok(oms_root_of(&oms_files(folder, ignored, known)?))
+}
+
+/// One file that the root of OpenSSF Model Signing covers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OmsFile {
+    /// Path in the folder, `/` between components.
+    pub path: String,
+    /// SHA-256 of the content.
+    pub sha256: Digest,
+}
+
+/// The files that [`oms_root`] covers, in its order.
+///
+/// # Errors
+/// As [`oms_root`].
+pub fn oms_files(
+    folder: &Path,
+    ignored: &[&str],
+    known: &Manifest,
+) -> Result<Vec<OmsFile>, ModelError> {
     let folder = Folder::open(folder)?;
     let mut paths = Vec::new();
     walk(&folder, "", ignored, &mut paths)?;
     paths.sort();
-    let digest = |path: &String| match known.file(path) {
-        Some(file) => Ok(file.sha256),
-        None => content_digest(&folder, path),
+    let digest = |path: String| {
+        let sha256 = match known.file(&path) {
+            Some(file) => file.sha256,
+            None => content_digest(&folder, &path)?,
+        };
+        Ok(OmsFile { path, sha256 })
     };
-    let digests: Result<Vec<_>, ModelError> = paths.par_iter().map(digest).collect();
-    let digests = digests?;
-    let parts: Vec<&[u8]> = digests.iter().map(|d| d.0.as_slice()).collect();
-    Ok(sha256(&parts))
+    paths.into_par_iter().map(digest).collect()
+}
+
+/// The root over these files, in this order.
+pub fn oms_root_of(files: &[OmsFile]) -> Digest {
+    sha256_of(files.iter().map(|file| file.sha256.0.as_slice()))
 }
 
 fn walk(

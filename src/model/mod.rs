@@ -12,7 +12,7 @@ pub mod content;
 pub mod error;
 pub mod files;
 pub mod generation;
-mod json;
+pub(crate) mod json;
 pub mod locate;
 pub mod manifest;
 pub mod qwen3;
