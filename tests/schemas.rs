@@ -10,6 +10,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use attest::interop::in_toto::{Exporter, Statement};
 use attest::num::Digest;
 use attest::transcript::Transcript;
 use attest::transcript::countersignature::Countersignature;
@@ -216,4 +217,49 @@ fn counter_signatures_and_custody_entries_fit_their_schema() {
 fn fits(rule: &str, bytes: &[u8]) -> bool {
     let schema = format!("start = {rule}\n{}", include_str!("../schemas/custody.cddl"));
     cddl::validate_cbor_from_slice(&schema, bytes, None).is_ok()
+}
+
+#[test]
+fn every_export_fits_the_schema() {
+    let schema = schema("in-toto.schema.json");
+    let exporter = || Exporter {
+        name: "attest".into(),
+        version: "1".into(),
+        time: "2026-12-01T00:00:00Z".into(),
+    };
+    let value = |made: &Made| {
+        let statement = Statement::of(&made.seal(), exporter()).unwrap();
+        let bytes = statement.to_json();
+        assert_eq!(Statement::from_json(&bytes).unwrap(), statement);
+        serde_json::from_slice::<Value>(&bytes).unwrap()
+    };
+    let mut silent = Making::default().make();
+    silent.statement.tokens_out.clear();
+    silent.statement.nonce = None;
+    let hashed = Making { logits: LogitsMode::Hash, ..Making::default() }.make();
+    let mut rooted = tracing(TraceMode::Layers);
+    rooted.statement.model.oms_root = Some(attest::num::sha256(&[]));
+    for (made, what) in [(&silent, "no output"), (&hashed, "hashed"), (&rooted, "rooted")] {
+        require(&schema, &value(made), what);
+    }
+    type Change = fn(&mut Value);
+    let cases: &[(&str, Change)] = &[
+        ("another type", |s| s["_type"] = json!("https://in-toto.io/Statement/v0.1")),
+        ("a checked transcript", |s| s["predicate"]["transcriptChecked"] = json!(true)),
+        ("another field", |s| s["predicate"]["more"] = json!(1)),
+        ("a field less", |s| {
+            s["predicate"].as_object_mut().unwrap().shift_remove("nonce");
+        }),
+        ("output without its digest", |s| drop(s["subject"].as_array_mut().unwrap().pop())),
+        ("a digest of nothing", |s| s["predicate"]["tokens"]["out"] = json!(0)),
+        ("half a byte of a nonce", |s| s["predicate"]["nonce"] = json!("abc")),
+        ("subjects exchanged", |s| s["subject"].as_array_mut().unwrap().reverse()),
+    ];
+    for (name, change) in cases {
+        let mut changed = value(&rooted);
+        change(&mut changed);
+        assert!(!schema.is_valid(&changed), "the schema accepts {name}");
+        let bytes = changed.to_string();
+        assert!(Statement::from_json(bytes.as_bytes()).is_err(), "the reader accepts {name}");
+    }
 }

@@ -14,9 +14,11 @@ mod countersign;
 mod custody;
 mod diff;
 mod dry_run;
+mod export;
 #[path = "../support/folder.rs"]
 mod folder;
 mod keys;
+mod model_digest;
 mod policy;
 mod prompts;
 mod readme;
