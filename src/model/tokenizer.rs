@@ -5,7 +5,10 @@
 //! is taken raw: no chat template, no special tokens added. Special tokens
 //! spelled out in the text become their ids, as in transformers.
 
-use super::ModelError;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::{ModelError, json};
 
 /// A tokenizer as its file defines it, normalisation included.
 pub struct Tokenizer(tokenizers::Tokenizer);
@@ -17,10 +20,11 @@ impl Tokenizer {
     /// transformers does on every call: they are not part of the text's ids.
     ///
     /// # Errors
-    /// [`ModelError::Tokenizer`] if it is not a tokenizer, or gives an id that
-    /// has no row in the embedding.
+    /// [`ModelError::Tokenizer`] if it is not a tokenizer, repeats a key, or gives
+    /// an id that has no row in the embedding.
     pub fn from_json(bytes: &[u8], vocab_size: usize) -> Result<Self, ModelError> {
-        let mut inner = tokenizers::Tokenizer::from_bytes(bytes).map_err(refused)?;
+        json::refuse_repeated_keys(bytes).map_err(refused)?;
+        let mut inner = guarded(|| tokenizers::Tokenizer::from_bytes(bytes))?;
         inner.with_truncation(None).map_err(refused)?;
         inner.with_padding(None);
         let largest = inner.get_vocab(true).into_iter().map(|(token, id)| (id, token)).max();
@@ -43,7 +47,7 @@ impl Tokenizer {
     pub fn encode(&self, text: &[u8]) -> Result<Vec<u32>, ModelError> {
         let text = str::from_utf8(text)
             .map_err(|e| ModelError::NotUtf8 { offset: e.valid_up_to(), length: text.len() })?;
-        let encoding = self.0.encode_fast(text, false).map_err(refused)?;
+        let encoding = guarded(|| self.0.encode_fast(text, false))?;
         Ok(encoding.get_ids().to_vec())
     }
 
@@ -57,7 +61,7 @@ impl Tokenizer {
         if let Some(&id) = ids.iter().find(|&&id| self.0.id_to_token(id).is_none()) {
             return Err(ModelError::UnknownToken { id });
         }
-        self.0.decode(ids, false).map_err(refused)
+        guarded(|| self.0.decode(ids, false))
     }
 }
 
@@ -65,6 +69,21 @@ impl std::fmt::Debug for Tokenizer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Tokenizer({} tokens)", self.0.get_vocab_size(true))
     }
+}
+
+/// Calls the library, which panics on some files that are JSON and no tokenizers.
+fn guarded<T>(call: impl FnOnce() -> tokenizers::Result<T>) -> Result<T, ModelError> {
+    // After a panic the tokenizer is not used again: the error ends the command.
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(done) => done.map_err(refused),
+        Err(panic) => Err(refused(format!("the library cannot use it: {}", said(panic.as_ref())))),
+    }
+}
+
+/// The text of a panic; `panic!` makes a `String` or a `&str` of it.
+fn said(panic: &(dyn Any + Send)) -> &str {
+    let owned = panic.downcast_ref::<String>().map(String::as_str);
+    owned.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }
 
 fn refused(reason: impl ToString) -> ModelError {

@@ -52,6 +52,25 @@ fn refuses_a_tokenizer_beyond_the_embedding() {
 }
 
 #[test]
+fn files_on_which_the_library_panics_are_malformed() {
+    // (from, to, reason): each made tokenizers 0.23.2 panic instead of refuse.
+    let cut = &TOKENIZER[..TOKENIZER.find("\"trim_offsets\"").unwrap()];
+    let cases = [
+        (cut.to_owned(), "cut inside the decoder"),
+        (
+            TOKENIZER.replace("{\"type\": \"NFC\"}", "{\"type\": \"NFC\", \"type\": \"NFD\"}"),
+            "a key twice: JSON, but not of one reading",
+        ),
+        (TOKENIZER.replace("\"NFC\"", "\"Precompiled\""), "JSON, but no such normaliser"),
+    ];
+    for (file, reason) in cases {
+        let error = Tokenizer::from_json(file.as_bytes(), 8).unwrap_err();
+        assert_eq!(error.kind(), Kind::Malformed, "{reason}");
+        assert!(error.to_string().starts_with("tokenizer.json: "), "{reason}: {error}");
+    }
+}
+
+#[test]
 fn qwen3_ids_are_those_of_the_python_binding() {
     let golden: Value = serde_json::from_str(include_str!("../data/qwen3_tokens.json")).unwrap();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/models/qwen3/tokenizer.json");
