@@ -10,11 +10,10 @@ use serde_json::json;
 use super::error::Failure;
 use super::output::{Output, plain};
 use super::passphrase::Source;
-use super::{CommandResult, Exit, paths, verify};
+use super::{CommandResult, Exit, file, paths, verify};
 use crate::interop::dsse::Envelope;
 use crate::interop::in_toto::{Exporter, Statement};
 use crate::interop::{InteropError, NotTrusted, exporter};
-use crate::transcript::Transcript;
 use crate::verify::trust::rfc3339;
 
 /// Arguments of `attest export`.
@@ -71,6 +70,9 @@ const LAST_SECOND: u64 = 253_402_300_799;
 
 /// Exports a transcript, or checks an export.
 pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
+    if args.check.is_some() && args.passphrase.file().is_some() {
+        return Err(Failure::new(Exit::Usage, "--passphrase-file is for the key of an export"));
+    }
     match (args.format, &args.check, &args.transcript, &args.out) {
         (Format::InToto, Some(envelope), _, _) => check(args, envelope, output),
         (Format::InToto, None, Some(transcript), Some(out)) => make(args, transcript, out, output),
@@ -81,7 +83,7 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
 }
 
 fn make(args: &Args, path: &Path, out: &Path, output: &Output) -> CommandResult {
-    let transcript = read(path)?;
+    let transcript = file::transcript(path)?;
     let (key, key_path) = super::run::signing_key(args.key.as_deref(), &args.passphrase, output)?;
     // Nothing that is read is written over, the key least of all.
     let kept = [path, &key_path].into_iter().chain(args.passphrase.file());
@@ -97,11 +99,11 @@ fn make(args: &Args, path: &Path, out: &Path, output: &Output) -> CommandResult 
     let usage = |error: InteropError| Failure::new(Exit::Usage, error.to_string());
     let statement = Statement::of(&transcript, exporter).map_err(usage)?;
     let envelope = Envelope::seal(statement.to_json(), &key);
-    let mut file = envelope.to_json();
+    let mut written = envelope.to_json();
     // Nothing is written that cannot be read.
-    Envelope::from_json(file.as_bytes()).map_err(usage)?;
-    file.push('\n');
-    place.finish(file.as_bytes())?;
+    Envelope::from_json(written.as_bytes()).map_err(usage)?;
+    written.push('\n');
+    place.finish(written.as_bytes())?;
     let id = key.public().id().to_string();
     let digest = transcript.digest().to_string();
     let json = json!({
@@ -112,7 +114,7 @@ fn make(args: &Args, path: &Path, out: &Path, output: &Output) -> CommandResult 
         "NOT CHECKED: an export copies what the transcript claims\ntranscript {digest}\nwritten to \
          {} ({} bytes), signed by key {id}",
         out.display(),
-        file.len()
+        written.len()
     );
     output.result(&json, &text);
     Ok(Exit::Success)
@@ -135,7 +137,7 @@ fn check(args: &Args, path: &Path, output: &Output) -> CommandResult {
         }
     })?;
     if let Some(path) = &args.of {
-        statement.belongs_to(&read(path)?).map_err(|error| match error {
+        statement.belongs_to(&file::transcript(path)?).map_err(|error| match error {
             // The wrong file was named.
             InteropError::OtherTranscript { .. } => Failure::new(Exit::Usage, error.to_string()),
             InteropError::TooLong { .. }
@@ -170,11 +172,4 @@ fn check(args: &Args, path: &Path, output: &Output) -> CommandResult {
     );
     output.result(&json, &text);
     Ok(Exit::Success)
-}
-
-fn read(path: &Path) -> Result<Transcript, Failure> {
-    Transcript::parse(paths::read_or_stdin(path)?).map_err(|error| {
-        let failure = Failure::from(error);
-        Failure { message: format!("{}: {}", path.display(), failure.message), ..failure }
-    })
 }
