@@ -19,6 +19,7 @@ pub struct Exporter {
 
 /// Why an export is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NotTrusted {
     /// Not a well-formed export.
     #[error(transparent)]
