@@ -12,10 +12,13 @@ use crate::bodies::folder::{CONFIG, SHARDS, header};
 /// Target, file name, contents.
 pub(crate) type Seed = (&'static str, String, Vec<u8>);
 
+/// Names and contents, of one target.
+type List = Vec<(&'static str, Vec<u8>)>;
+
 /// Every seed that is made.
 pub(crate) fn all() -> Vec<Seed> {
     let mut seeds = Vec::new();
-    let targets: [(&'static str, Vec<(&str, Vec<u8>)>); 10] = [
+    let targets: [(&'static str, List); 10] = [
         ("scanner", scanner()),
         ("cose", cose()),
         ("statement", statement()),
@@ -44,7 +47,7 @@ fn hex(text: &str) -> Vec<u8> {
 }
 
 /// Encodings that are refused, whatever they are in.
-fn encodings() -> Vec<(&'static str, Vec<u8>)> {
+fn encodings() -> List {
     vec![
         ("refused-duplicate-key", hex("a2 6161 01 6161 02")),
         ("refused-longer-integer", hex("18 17")),
@@ -61,7 +64,7 @@ fn encodings() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-fn scanner() -> Vec<(&'static str, Vec<u8>)> {
+fn scanner() -> List {
     let statement = golden().statement_bytes().to_vec();
     let mut list = encodings();
     list.push(("accepted-integers", hex("83 17 1818 3903e7")));
@@ -72,7 +75,7 @@ fn scanner() -> Vec<(&'static str, Vec<u8>)> {
     list
 }
 
-fn cose() -> Vec<(&'static str, Vec<u8>)> {
+fn cose() -> List {
     let item_0 = golden().item_0().to_vec();
     // d2 84 58 31 a3 01 27 …
     let with = |from: &[u8], to: &[u8]| {
@@ -94,7 +97,7 @@ fn cose() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-fn statement() -> Vec<(&'static str, Vec<u8>)> {
+fn statement() -> List {
     let statement = golden().statement_bytes().to_vec();
     let mut list = encodings();
     list.push(("refused-trailing-byte", [&statement[..], &[0]].concat()));
@@ -111,7 +114,7 @@ fn statement() -> Vec<(&'static str, Vec<u8>)> {
     list
 }
 
-fn transcript() -> Vec<(&'static str, Vec<u8>)> {
+fn transcript() -> List {
     let golden = golden();
     let mut other = golden.statement().clone();
     other.claimed_time += 1;
@@ -141,7 +144,7 @@ fn transcript() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-fn trust_store() -> Vec<(&'static str, Vec<u8>)> {
+fn trust_store() -> List {
     let public = key().public().to_hex();
     let entry = |key: &str, rest: &str| {
         format!("[[key]]\nname = \"lab\"\npublic_key = \"{key}\"\nrole = \"prover\"\nmodels = \"*\"\n{rest}\n")
@@ -170,7 +173,7 @@ fn trust_store() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-fn safetensors_header() -> Vec<(&'static str, Vec<u8>)> {
+fn safetensors_header() -> List {
     let first = |more: i8| vec![more as u8];
     let whole = header(|_| true);
     let raw = |text: &str| [&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat();
@@ -197,7 +200,7 @@ fn safetensors_header() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-fn index() -> Vec<(&'static str, Vec<u8>)> {
+fn index() -> List {
     let names = |of: &str| {
         let text = String::from_utf8(header(|_| true)[8..].to_vec()).unwrap();
         let names: Vec<String> = text
@@ -234,7 +237,7 @@ const TOKENIZER: &str = r#"{"version":"1.0","truncation":null,"padding":null,"no
 "post_processor":null,"decoder":{"type":"ByteLevel","add_prefix_space":false,"trim_offsets":false,"use_regex":false},
 "model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2},"merges":[["a","b"]]}}"#;
 
-fn tokenizer() -> Vec<(&'static str, Vec<u8>)> {
+fn tokenizer() -> List {
     let with = |from: &str, to: &str| TOKENIZER.replacen(from, to, 1).into_bytes();
     vec![
         ("refused-an-id-without-a-row", with("\"ab\":2", "\"ab\":64")),
@@ -259,7 +262,7 @@ fn tokenizer() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-fn config() -> Vec<(&'static str, Vec<u8>)> {
+fn config() -> List {
     let with = |from: &str, to: &str| CONFIG.replacen(from, to, 1).into_bytes();
     vec![
         ("refused-no-layers", with("\"num_hidden_layers\":1", "\"num_hidden_layers\":0")),
@@ -283,7 +286,7 @@ fn config() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-fn export() -> Vec<(&'static str, Vec<u8>)> {
+fn export() -> List {
     let exporter = Exporter {
         name: "attest".into(),
         version: "1".into(),
