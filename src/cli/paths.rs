@@ -107,9 +107,6 @@ impl Pending {
             if !there.is_file() {
                 return Err(refused("is not a plain file; nothing was written"));
             }
-            if holds_private_key(path) {
-                return Err(refused("is a private key, which is never written over"));
-            }
         }
         let folder = folder_of(path);
         require_parent(path)?;
@@ -117,6 +114,9 @@ impl Pending {
         if kept.iter().any(|kept| real.starts_with(kept)) {
             return Err(refused("is read by this run, or in the model's folder")
                 .hint("name another file with --out"));
+        }
+        if overwrite && holds_private_key(path) {
+            return Err(refused("is a private key, which is never written over"));
         }
         let pending = Self { path: path.to_owned(), real, overwrite };
         let partial = pending.partial();

@@ -81,7 +81,10 @@ pub fn run_part<E: Engine>(
         part.map(|step| step.multiply_adds(&plan.pass)).sum()
     };
     let total = plans.iter().map(of).sum();
-    let mut run = Run { last_uses: last_uses(first), done: 0, total, engine, tap };
+    // What is returned outlives the part, also where only a cache keeps it.
+    let mut last_uses = last_uses(first);
+    last_uses.insert(end.output, usize::MAX);
+    let mut run = Run { last_uses, done: 0, total, engine, tap };
     match run.steps(plans, range.clone(), &mut live)? {
         Flow::Stop => Ok(None),
         Flow::Continue => run.output(end, &live).map(Some),

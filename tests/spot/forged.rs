@@ -109,25 +109,14 @@ fn changed_openings_are_malformed() {
     let prover = prover();
     let draw = draw(2);
     let file = prover.opened(&draw);
-    let kept = Transcript::parse(file.clone()).unwrap();
-    let opening = kept.opening().unwrap().clone();
-    let start = kept.item_0().len();
-    let (mut malformed, mut other) = (0, 0);
+    let start = Transcript::parse(file.clone()).unwrap().item_0().len();
     for at in (start..file.len()).step_by(7).chain(file.len() - 40..file.len()) {
         let mut changed = file.clone();
         changed[at] ^= 0x10;
         let done = check(changed, Some(&draw));
-        let verdict = done.report.verdict();
-        if verdict == Verdict::Malformed {
-            malformed += 1;
-        } else {
-            // Another number of cells or another nonce: another challenge.
-            let is_draw = (at as u64) < opening.contents.start;
-            assert!(is_draw && verdict == Verdict::Incomplete, "byte {at}: {:#?}", done.report);
-            other += 1;
-        }
+        // Also in the draw: another one needs other rows.
+        assert_eq!(done.report.verdict(), Verdict::Malformed, "byte {at}: {:#?}", done.report);
     }
-    assert!(malformed > 200 && other > 0, "{malformed} malformed, {other} of another challenge");
     for length in (start..file.len()).step_by(11) {
         let refusal = Transcript::parse(file[..length].to_vec());
         match refusal {
