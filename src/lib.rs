@@ -23,14 +23,15 @@
 //! use attest::isa::mma::Simd;
 //! use attest::model::Content;
 //! use attest::verify::trust::TrustStore;
-//! use attest::verify::{Anchor, Request, verify};
+//! use attest::verify::{Anchor, Input, Request, verify};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let store = TrustStore::from_toml(&std::fs::read_to_string("trust.toml")?)?;
 //! let done = verify(Request {
-//!     file: std::fs::read("transcript.cbor")?,
+//!     file: Input::File(std::fs::File::open("transcript.cbor")?),
 //!     anchor: Anchor::Store(&store),
 //!     nonce: None,
+//!     challenge: None,
 //!     simd: Simd::detect(),
 //!     open_model: &|_| Content::open(Path::new("model")),
 //!     progress: &mut |_| {},

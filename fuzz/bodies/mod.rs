@@ -7,6 +7,7 @@
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)] // each target uses its own body
 
 pub mod folder;
+pub mod openings;
 
 use attest::interop::dsse::Envelope as Dsse;
 use attest::interop::in_toto::Statement as Export;
@@ -24,11 +25,12 @@ use ciborium::Value;
 pub type Body = fn(&[u8]) -> bool;
 
 /// Every body under the name of its target and its folder of seeds.
-pub const ALL: [(&str, Body); 10] = [
+pub const ALL: [(&str, Body); 11] = [
     ("scanner", scanner),
     ("cose", cose),
     ("statement", statement),
     ("transcript", transcript),
+    ("openings", openings::openings),
     ("trust_store", trust_store),
     ("safetensors_header", folder::safetensors_header),
     ("index", folder::index),

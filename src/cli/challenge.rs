@@ -96,10 +96,15 @@ pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     let json = serde_json::to_value(&challenge)
         .map_err(|error| Failure::new(Exit::Internal, error.to_string()))?;
     place.finish(format!("{json:#}\n").as_bytes())?;
+    // Three leaves a cell.
+    let of = statement.trace.count / 3;
+    let share = match args.cells < of {
+        true => format!("{} of {of} cells", args.cells),
+        false => format!("all {of} cells, which is as much work as a full check"),
+    };
     let text = format!(
-        "challenge for transcript {}: {} cells\nwritten to {}; keep it, and send it to the prover",
+        "challenge for transcript {}: {share}\nwritten to {}; keep it, and send it to the prover",
         challenge.transcript,
-        args.cells,
         plain(&args.out.display().to_string())
     );
     output.result(&json, &text);

@@ -91,6 +91,8 @@ pub(super) struct Pending {
     /// The same without links in its folder.
     real: PathBuf,
     overwrite: bool,
+    /// Whether only its owner may read the file.
+    private: bool,
 }
 
 impl Pending {
@@ -118,11 +120,16 @@ impl Pending {
         if overwrite && holds_private_key(path) {
             return Err(refused("is a private key, which is never written over"));
         }
-        let pending = Self { path: path.to_owned(), real, overwrite };
+        let pending = Self { path: path.to_owned(), real, overwrite, private: false };
         let partial = pending.partial();
         File::create(&partial).map_err(|error| failed(path, &error))?;
         std::fs::remove_file(&partial).map_err(|error| failed(path, &error))?;
         Ok(pending)
+    }
+
+    /// Lets only the owner read the file, where the system knows owners.
+    pub(super) fn for_owner_only(self) -> Self {
+        Self { private: true, ..self }
     }
 
     /// Whether another result is to have the same place.
@@ -160,7 +167,7 @@ impl Pending {
         contents: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
     ) -> Result<Staged, Failure> {
         let partial = self.partial();
-        let written = File::create(&partial)
+        let written = create(&partial, self.private)
             .map_err(|error| failed(&self.path, &error))
             .and_then(|file| fill(file, &self.path, contents));
         let len_bytes = written.inspect_err(|_| drop(std::fs::remove_file(&partial)))?;
@@ -212,6 +219,19 @@ impl Staged {
             }
         })
     }
+}
+
+/// Makes a file, or empties one.
+fn create(path: &Path, private: bool) -> std::io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    if private {
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    }
+    #[cfg(not(unix))]
+    let _ = private;
+    options.open(path)
 }
 
 /// Writes the contents of a file; returns their length.

@@ -67,10 +67,11 @@ pub(super) struct Args {
     /// Most tokens to generate.
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
     max_new_tokens: u32,
-    /// What the transcript holds of the logits.
+    /// What is kept of the logits; the transcript itself has their root alone, unless it is
+    /// --whole.
     #[arg(long, value_enum, default_value_t = Logits::Full)]
     logits: Logits,
-    /// Of which outputs the transcript holds digests.
+    /// Which outputs are committed to besides.
     #[arg(long, value_enum, default_value_t = Trace::None)]
     trace: Trace,
     /// A challenger's nonce to carry (hex).
@@ -258,7 +259,7 @@ fn outputs(args: &Args, key_path: &Path, folder: &Path) -> Result<Vec<Places>, F
     };
     let both = |out: &Path, beside: &Path| {
         let out = place(out)?;
-        let kept = if args.whole { None } else { Some(place(beside)?) };
+        let kept = if args.whole { None } else { Some(place(beside)?.for_owner_only()) };
         if kept.as_ref().is_some_and(|kept| kept.is_at(&out)) {
             let message = format!("{}: two files need two names", beside.display());
             return Err(Failure::new(Exit::Usage, message).hint("name another with --kept"));

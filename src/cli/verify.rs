@@ -32,7 +32,7 @@ use crate::verify::{Anchor, Claim, Input, Request, Verified, verify};
 pub(super) struct Args {
     /// The transcript; `-` reads it from standard input. Several are verified one
     /// after the other; the exit code is that of the worst verdict, in the order
-    /// MALFORMED, UNTRUSTED, MISMATCH, INCOMPLETE, VERIFIED.
+    /// MALFORMED, UNTRUSTED, MISMATCH, INCOMPLETE, PARTIAL, VERIFIED.
     #[arg(required = true, value_name = "TRANSCRIPT")]
     transcripts: Vec<PathBuf>,
     /// Model name or folder [default: the name in the transcript, looked up in

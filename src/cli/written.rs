@@ -9,6 +9,7 @@ use super::output::{plain, plain_lines};
 use super::paths::{self, Pending};
 use crate::model::Model;
 use crate::transcript::record::Recording;
+use crate::transcript::statement::TraceMode;
 use crate::transcript::{Transcript, write};
 
 /// Where a transcript goes.
@@ -147,9 +148,15 @@ impl Written<'_> {
         );
         let kept = self.kept.as_ref().map_or_else(String::new, |(path, bytes)| {
             format!(
-                "\nwhat it commits to kept in {} ({bytes} bytes): not for sending, but for showing \
-                 where a difference is and for opening cells",
-                path.display()
+                "\nwhat it commits to kept in {} ({bytes} bytes): it has every logit; keep it, to show \
+                 where a difference is{}",
+                path.display(),
+                match statement.trace.mode {
+                    TraceMode::Cells => " and to open cells to a challenge",
+                    TraceMode::None | TraceMode::Layers | TraceMode::Steps => {
+                        "; single cells cannot be opened to a challenge (--trace cells)"
+                    }
+                }
             )
         });
         let summary = summary + &kept;

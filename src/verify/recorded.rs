@@ -248,7 +248,8 @@ impl<'a> Recorded<'a> {
             let stated = stated.map_or("none".into(), |root| root.to_string());
             return Err(format!(
                 "the outputs of section {kind}, which the file withholds, are others than those \
-                 computed: root {stated} in the transcript, {own} computed"
+                 computed: root {stated} in the transcript, {own} computed; where, the file that the \
+                 prover kept tells (run's .kept file)"
             ));
         }
         let sections = &self.transcript.statement().sections;

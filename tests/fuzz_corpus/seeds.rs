@@ -6,8 +6,10 @@ use attest::interop::in_toto::{Exporter, Statement as Export};
 use attest::transcript::Transcript;
 use attest::transcript::cose::Envelope;
 use attest::transcript::key::PrivateKey;
+use attest::transcript::opening::Draw;
 
 use crate::bodies::folder::{CONFIG, SHARDS, header};
+use crate::bodies::openings::honest;
 
 /// Target, file name, contents.
 pub(crate) type Seed = (&'static str, String, Vec<u8>);
@@ -18,11 +20,12 @@ type List = Vec<(&'static str, Vec<u8>)>;
 /// Every seed that is made.
 pub(crate) fn all() -> Vec<Seed> {
     let mut seeds = Vec::new();
-    let targets: [(&'static str, List); 10] = [
+    let targets: [(&'static str, List); 11] = [
         ("scanner", scanner()),
         ("cose", cose()),
         ("statement", statement()),
         ("transcript", transcript()),
+        ("openings", openings()),
         ("trust_store", trust_store()),
         ("safetensors_header", safetensors_header()),
         ("index", index()),
@@ -141,6 +144,30 @@ fn transcript() -> List {
         ("accepted-another-time", sealed(&other.to_bytes().unwrap())),
         ("accepted-withheld", alone),
         ("accepted-golden", GOLDEN.to_vec()),
+    ]
+}
+
+fn openings() -> List {
+    let draw = |cells| Draw { cells, nonce: vec![7] };
+    let all = honest(None);
+    let one = honest(Some(&draw(1)));
+    let mut another = one.clone();
+    another[7] ^= 1;
+    let mut row = all.clone();
+    row[10] ^= 1;
+    vec![
+        ("refused-a-changed-row", row),
+        ("refused-rows-of-another-draw", another),
+        ("refused-cut", one[..one.len() - 1].to_vec()),
+        (
+            "refused-nodes-of-2-to-62",
+            [&one[..one.len() - 34], &hex("5b 4000000000000000")].concat(),
+        ),
+        ("refused-a-node-too-many", [&all[..all.len() - 1], &hex("5820"), &[7; 32]].concat()),
+        ("refused-nothing", Vec::new()),
+        ("accepted-one-cell", one),
+        ("accepted-more-cells-than-there-are", honest(Some(&draw(u64::MAX)))),
+        ("accepted-everything", all),
     ]
 }
 

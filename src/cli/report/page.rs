@@ -174,7 +174,8 @@ fn pair(name: &str, value: &str) -> Pair {
 }
 
 fn identities(source: &Source<'_>) -> Vec<Pair> {
-    let mut pairs = vec![pair("file, SHA-256", &source.file_sha256.to_string())];
+    let mut pairs =
+        vec![pair("file that this page was made with, SHA-256", &source.file_sha256.to_string())];
     let Some(transcript) = source.transcript else { return pairs };
     let statement = transcript.statement();
     let tokens: Vec<u8> = statement.tokens_out.iter().flat_map(|id| id.to_le_bytes()).collect();
@@ -201,6 +202,10 @@ fn identities(source: &Source<'_>) -> Vec<Pair> {
     pairs.push(pair("claimed time", &rfc3339(statement.claimed_time)));
     if let Some(nonce) = &statement.nonce {
         pairs.push(pair("nonce", &hex::encode(nonce)));
+    }
+    if let Some(draw) = &source.document.draw {
+        let nonce = hex::encode(&draw.nonce);
+        pairs.push(pair("challenge", &format!("{} cells drawn from {nonce}", draw.cells)));
     }
     pairs
 }
@@ -351,8 +356,7 @@ const MOST_CUTS: usize = 128;
 /// Most rows of the table of choices.
 const TABLE_ROWS: usize = 12;
 
-const NO_ROWS: &str =
-    "The transcript holds digests of the logits, or there is none; they cannot be drawn.";
+const NO_ROWS: &str = "The file has no rows of logits: it withholds them or has their digests, or it is no transcript. They cannot be drawn.";
 const NO_NUMBERS: &str = "A logit of a generated token is not a finite number; nothing is drawn.";
 
 /// What the fills of the map mean.

@@ -18,15 +18,18 @@ pub(super) fn verdict(verdict: Verdict) -> (&'static str, &'static str) {
              failed check below.",
         ),
         Verdict::Untrusted => (
-            "It is not known that somebody whom you trust stated this run, so nothing in it can be \
-             held against anybody.",
-            "Get the signer's public key in a way that you trust, name it in the trust file, and \
-             verify again; or ask for a transcript that meets the failed check below.",
+            "It is not shown that somebody whom you trust stated this run, and for you: nothing in it \
+             can be held against anybody.",
+            "If the signature or trust failed, get the signer's public key in a way that you trust, \
+             name it in the trust file, and verify again. If only freshness failed, the transcript is \
+             not an answer to your nonce: ask for one that carries it.",
         ),
         Verdict::Malformed => (
             "The file is not a valid transcript, or a file of the model is not a valid model file: \
              there is nothing to judge.",
-            "Ask for the file again; it was damaged or changed on its way, or never was one.",
+            "If it is the encoding that failed, ask for the transcript again; it was damaged or changed \
+             on its way, or never was one. If it is the model, get the model's files again: the \
+             transcript may be in order.",
         ),
         Verdict::Partial => (
             "A signer whom you trust stated this run, and the parts of it that were drawn at random \
@@ -36,8 +39,9 @@ pub(super) fn verdict(verdict: Verdict) -> (&'static str, &'static str) {
         ),
         Verdict::Incomplete => (
             "It could not be decided here, because something is missing or not known. This is \
-             neither a pass nor a failure.",
-            "Supply what the checks below name, and verify again.",
+             neither a pass nor a failure of the run.",
+            "Supply what the checks below name, and verify again. A challenge that the prover does not \
+             answer counts as failed.",
         ),
     }
 }

@@ -103,7 +103,7 @@ impl From<OpeningError> for NotOpen {
     fn from(error: OpeningError) -> Self {
         match error {
             OpeningError::None => {
-                Self::Undecided("the file has no openings: ask the prover for them".into())
+                Self::Undecided(format!("the file has no openings: {UNANSWERED}"))
             }
             OpeningError::Wrong { reason } => Self::Malformed(reason),
             OpeningError::Unreadable(error) => Self::Undecided(error.to_string()),
@@ -133,7 +133,10 @@ fn openings(
     match transcript.opening().and_then(|opening| opening.draw.as_ref()) {
         None => {}
         Some(answered) if answered == draw => {}
-        Some(_) => return Err(undecided("the openings answer another challenge".into())),
+        Some(_) => {
+            let other = "the openings answer another challenge";
+            return Err(undecided(format!("{other}: {UNANSWERED}")));
+        }
     }
     Ok((drawn(digest, draw, layout.positions, layout.layers), opened))
 }
@@ -157,6 +160,10 @@ pub(super) fn check_openings(
     }
     false
 }
+
+/// What an auditor must not read as "neither a pass nor a failure".
+const UNANSWERED: &str = "ask the prover for those of this one; a prover who does not give them has \
+                          failed the challenge";
 
 fn coverage(cells: u64, of: u64, tokens: usize) -> Outcome {
     let head = format!("the final norm, the head and the choice of all {tokens} generated tokens");

@@ -9,8 +9,12 @@ pub(super) fn table(cells: u64, of: u64) -> String {
     let row =
         |(share, name): (f64, &str)| format!("{} if {name} were forged", percent(share, cells));
     let one = 1.0 / of as f64;
-    let shares = [(0.1, "10%"), (0.01, "1%"), (0.001, "0.1%"), (one, "one")];
-    let rows: Vec<String> = shares.into_iter().filter(|(f, _)| *f >= one).map(row).collect();
+    let shares = [(0.1, "10%"), (0.01, "1%"), (0.001, "0.1%")];
+    // A smaller share is less than one cell; how one fares is said apart, exactly.
+    let rows: Vec<String> = shares.into_iter().filter(|(f, _)| *f > one).map(row).collect();
+    if rows.is_empty() {
+        return "what one cell in so few has".into();
+    }
     format!("at least {}", rows.join(", "))
 }
 
@@ -58,10 +62,7 @@ mod tests {
 
     #[test]
     fn shares_below_one_cell_are_not_named() {
-        let text = table(3, 18);
-        assert_eq!(
-            text, "at least 27.0% if 10% were forged, 15.7% if one were forged",
-            "27.1%, never above"
-        );
+        assert_eq!(table(3, 18), "at least 27.0% if 10% were forged", "27.1%, never above");
+        assert_eq!(table(3, 9), "what one cell in so few has");
     }
 }
