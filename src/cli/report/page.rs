@@ -146,7 +146,7 @@ pub(super) fn render(source: &Source<'_>) -> Result<String, String> {
         prompt: statement.map(|s| prompt(&s.prompt)),
         output: document.text.as_deref().map(lines),
         checks: document.checks.iter().map(line).collect(),
-        open: document.checks.iter().map(line).filter(|line| line.class == "open").collect(),
+        open: document.checks.iter().map(line).filter(Line::is_open).collect(),
         trace: statement.map(|s| words::trace(s.trace.mode)),
         map: source.transcript.and_then(|transcript| map(document, transcript)),
         confirmed: matches!(document.outcome(Subject::Execution), Some(Outcome::Passed { .. })),
@@ -232,6 +232,13 @@ fn tools(document: &Document, statement: Option<&Statement>) -> Vec<Pair> {
         pairs.push(pair(&format!("kernel {}", kernel.name), &kernel.sha256.to_string()));
     }
     pairs
+}
+
+impl Line {
+    /// Whether something was left out.
+    fn is_open(&self) -> bool {
+        ["open", "partial"].contains(&self.class)
+    }
 }
 
 fn line(check: &Check) -> Line {
