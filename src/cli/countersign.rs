@@ -77,7 +77,8 @@ fn sign(
     if verdict != Verdict::Verified && !args.any_verdict {
         let message = format!("{} says {}, not VERIFIED", report.display(), verdict.word());
         return Err(Failure::new(Exit::Usage, message).hint(
-            "--any-verdict counter-signs it; the verdict is stated and no policy counts it",
+            "--any-verdict counter-signs it; the verdict is stated and no policy counts it. Who is \
+             to counter-sign verifies with a trust file whose policy does not yet demand it",
         ));
     }
     let key = signer::read(key_path, &args.passphrase, output)?;

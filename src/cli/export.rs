@@ -129,7 +129,7 @@ fn check(args: &Args, path: &Path, output: &Output) -> CommandResult {
     let distrusted = |why: String| Failure::new(Exit::Untrusted, why);
     let envelope = Envelope::from_json(&bytes).map_err(malformed)?;
     let store = verify::trust_file(args.trust.as_deref())?
-        .ok_or_else(|| distrusted("no trust file was given".into()))?;
+        .ok_or_else(|| distrusted("no trust file was given".into()).hint("name one with --trust; the exporter's key needs an entry with role = \"prover\" or \"auditor\""))?;
     let (exporter, statement) = exporter(&envelope, &store).map_err(|why| match why {
         NotTrusted::Malformed(error) => malformed(error),
         NotTrusted::Distrust(_) | NotTrusted::NoSigner { .. } | NotTrusted::Role { .. } => {

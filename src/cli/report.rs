@@ -154,8 +154,10 @@ fn check(args: &Args, report: &Path, transcript: Option<&Path>, output: &Output)
         let why = format!("{shown} has SHA-256 {digest}, the signature is over {other}");
         return Err(distrusted(why));
     }
-    let store = verify::trust_file(args.trust.as_deref())?
-        .ok_or_else(|| distrusted("no trust file was given".into()))?;
+    let store = verify::trust_file(args.trust.as_deref())?.ok_or_else(|| {
+        distrusted("no trust file was given".into())
+            .hint("name one with --trust; the auditor's key needs an entry with role = \"auditor\"")
+    })?;
     let key = store.signer(id, |key| seal.envelope.is_signed_by(key));
     let key = key.map_err(|why| distrusted(why.to_string()))?.key;
     // Only now is what the file says worth reading.

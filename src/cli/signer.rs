@@ -1,5 +1,6 @@
 //! The key that a command signs with.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use super::error::{Exit, Failure};
@@ -28,5 +29,26 @@ pub(super) fn read(path: &Path, source: &Source, output: &Output) -> Result<Priv
 pub(super) fn refused(path: &Path, error: &KeyError) -> Failure {
     let message =
         if error.names_file() { error.to_string() } else { format!("{}: {error}", path.display()) };
-    Failure::new(Exit::Usage, message)
+    let failure = Failure::new(Exit::Usage, message);
+    match error {
+        KeyError::Io { source, .. } if source.kind() == ErrorKind::NotFound => failure.hint(
+            "`attest keygen` (--role auditor for reports) makes one, in the configuration folder \
+             unless --out names another place",
+        ),
+        KeyError::Exposed { .. } => failure.hint("chmod 600 makes it its owner's only"),
+        KeyError::Unrecognised
+        | KeyError::OtherFormat { .. }
+        | KeyError::OtherAlgorithm { .. }
+        | KeyError::Damaged { .. }
+        | KeyError::OtherHalf { .. }
+        | KeyError::NotAPoint { .. }
+        | KeyError::NotCanonical { .. }
+        | KeyError::Weak { .. }
+        | KeyError::Locked { .. }
+        | KeyError::WrongPassphrase { .. }
+        | KeyError::NoPassphrase
+        | KeyError::Cipher { .. }
+        | KeyError::TooLong { .. }
+        | KeyError::Io { .. } => failure,
+    }
 }

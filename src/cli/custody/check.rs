@@ -36,8 +36,10 @@ fn digest(text: &str) -> Result<Digest, &'static str> {
 /// Checks a log and prints its head.
 pub(super) fn run(args: &Args, output: &Output) -> CommandResult {
     let (path, log) = (&args.log, read(&args.log)?);
-    let store = verify::trust_file(args.trust.as_deref())?
-        .ok_or_else(|| Failure::new(Exit::Untrusted, "no trust file was given"))?;
+    let store = verify::trust_file(args.trust.as_deref())?.ok_or_else(|| {
+        Failure::new(Exit::Untrusted, "no trust file was given")
+            .hint("name one with --trust; the auditor's key needs an entry with role = \"auditor\"")
+    })?;
     let names = authenticate(path, &log, &store)?;
     let earlier = args.head.map(|head| log.number_of(head).ok_or(head)).transpose();
     let earlier = earlier.map_err(|head| {
