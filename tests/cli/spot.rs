@@ -204,3 +204,42 @@ fn a_run_keeps_what_it_commits_to_where_it_is_told() {
     let ended = end(&mut run(&["--whole", "--kept", "k"]));
     assert!(ended.exit == 2 && ended.stderr.contains("cannot be used with"), "{}", ended.stderr);
 }
+
+#[test]
+fn a_report_whose_draw_and_coverage_disagree_is_no_report() {
+    let home = ran();
+    opened(&home, "4");
+    let model = tiny_model();
+    let verify = ["verify", "opened.cbor", "--challenge", "challenge.json", "--json"];
+    let report = end(home.attest(&verify).args(["--model", text(&model)])).stdout;
+    let page = ["report", "opened.cbor", "--report", "bad.json", "--out", "bad.html"];
+    for (from, to, words) in [
+        ("\"cells\":4", "\"cells\":0", "no cell was drawn"),
+        ("\"cells\":4", "\"cells\":10", "10 cells were drawn, which are all"),
+        ("\"nonce\":\"", "\"nonce\":\"x", "its nonce is not 1 to 64 bytes in hex"),
+        ("\"layers\":2", "\"layers\":0", "its model has layers below 1"),
+        ("\"layers\":2", "\"layers\":100000000", "or above 4096"),
+        ("\"outcome\":\"passed\"", "\"outcome\":\"partial\"", "only the coverage of a draw"),
+    ] {
+        assert!(report.contains(from), "{from}");
+        home.write("bad.json", report.replacen(from, to, 1));
+        fails(&mut home.attest(&page), 2, &["bad.json: not a report", words]);
+    }
+}
+
+#[test]
+fn a_difference_between_traces_of_cells_has_its_position() {
+    let home = Home::configured();
+    let made = Making { trace: TraceMode::Cells, ..Making::default() }.make();
+    home.write("a.cbor", &made.whole);
+    assert_eq!(end(&mut home.attest(&["diff", "a.cbor", "a.cbor"])).exit, 0);
+    let mut other = made;
+    // Position 1, layer 1, its values: leaf 6 + 4.
+    other.contents[1][32 * 10] ^= 1;
+    other.statement.sections[1].sha256 = attest::num::sha256(&[&other.contents[1]]);
+    home.write("b.cbor", other.seal().as_bytes());
+    let ended = end(&mut home.attest(&["diff", "a.cbor", "b.cbor"]));
+    let words = "1 of 30 outputs differ; first pass 0, position 1, layer 1";
+    assert!(ended.exit == 1 && ended.stdout.contains(words), "{}", ended.stdout);
+    assert!(ended.stdout.contains("layers.1.self_attn.v_proj"), "{}", ended.stdout);
+}

@@ -24,7 +24,7 @@ pub fn pretend_gpu(statement: &mut Statement) {
 }
 
 /// An algorithm of the family that `native` has measured.
-fn algorithm() -> Algorithm {
+pub fn algorithm() -> Algorithm {
     Algorithm {
         id: 66,
         tile: 393,

@@ -30,7 +30,7 @@ use attest::verify::trust::TrustStore;
 use attest::verify::{Anchor, Request, Verified, verify};
 
 #[allow(unused_imports)] // each test file uses its own part
-pub use gpu::pretend_gpu;
+pub use gpu::{algorithm, pretend_gpu};
 
 /// Profile and catalogue of the stack `native`.
 pub const PROFILE: &str = "h200";

@@ -7,7 +7,7 @@ use attest::transcript::statement::{
 };
 use attest::verify::report::{Subject, Verdict};
 
-use crate::support::{Made, model};
+use crate::support::{Made, algorithm, model};
 
 /// A field, what is done to it, the check that must fail, the verdict, and words
 /// that the message must have.
@@ -731,19 +731,4 @@ pub(crate) fn change_trace(made: &mut Made, pass: usize, step: usize) {
 
 pub(crate) fn gpu(made: &mut Made) -> &mut GpuEnvironment {
     made.statement.environment.gpu.as_mut().unwrap()
-}
-
-pub(crate) fn algorithm() -> Algorithm {
-    Algorithm {
-        id: 66,
-        tile: 393,
-        stages: 35,
-        split_k: 1,
-        reduction_scheme: 0,
-        swizzle: 0,
-        custom_option: 0,
-        inner_shape: 0,
-        cluster_shape: 2,
-        workspace_bytes: 0,
-    }
 }
